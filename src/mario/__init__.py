@@ -1,0 +1,53 @@
+"""Node and graph embeddings without labels that keep working when the data shifts.
+
+Public names are loaded on first use, so that ``import mario`` and ``mario --help`` do not import torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "MarioError": "mario.errors",
+    "load_dataset": "mario.graphs",
+    "training_graph": "mario.graphs",
+    "ERM": "mario.methods",
+    "GRACE": "mario.methods",
+    "MARIO": "mario.methods",
+    "Recipe": "mario.methods",
+    "RandomInit": "mario.methods",
+    "RawFeatures": "mario.methods",
+    "load": "mario.methods",
+    "evaluate": "mario.evaluation",
+}
+
+__all__ = [
+    "ERM",
+    "GRACE",
+    "MARIO",
+    "MarioError",
+    "RandomInit",
+    "RawFeatures",
+    "Recipe",
+    "evaluate",
+    "load",
+    "load_dataset",
+    "training_graph",
+]
+
+if TYPE_CHECKING:
+    from mario.errors import MarioError
+    from mario.evaluation import evaluate
+    from mario.graphs import load_dataset, training_graph
+    from mario.methods import ERM, GRACE, MARIO, RandomInit, RawFeatures, Recipe, load
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'mario' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,133 @@
+"""Online clustering: prototypes, their even assignment, and swapped prediction between two views."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mario.contrast.rows import check_pair, check_positive, check_rows
+from mario.errors import MarioError
+
+
+@torch.no_grad()
+def sinkhorn(scores: Tensor, *, iterations: int = 3, temperature: float = 0.1) -> Tensor:
+    r"""Even assignment of nodes to prototypes by Sinkhorn-Knopp, as in `SwAV <https://arxiv.org/abs/2006.09882>`_.
+
+    Scales e^{scores/temperature} so that each of the B rows sums to 1, exactly, and each of the K columns to B/K, in
+    the limit of many iterations. The result is B times the entropic transport plan between uniform marginals with
+    cost −scores; it carries no gradient.
+
+    Args:
+        scores: similarity [B, K] of node and prototype.
+        iterations: rounds of scaling columns, then rows; 3 in SwAV and MARIO.
+        temperature: entropy; the lower, the harder the assignment.
+
+    Example:
+        >>> import torch
+        >>> from mario.contrast import sinkhorn
+        >>> sinkhorn(torch.tensor([[1.0, 0.9], [1.0, 0.0]]), iterations=50).round(decimals=2)
+        tensor([[0.0100, 0.9900],
+                [0.9900, 0.0100]])
+    """
+    check_rows("scores", scores)
+    check_positive("temperature", temperature)
+    if iterations < 1:
+        raise MarioError(f"iterations must be at least 1, got {iterations}")
+    low, high = (bound.item() for bound in torch.aminmax(scores))
+    spread = (high - low) / temperature
+    if not spread < float("inf"):
+        raise MarioError("scores must be finite, got NaN or infinity among them")
+    logits = (scores - high) / temperature
+    if spread < 30:
+        # Nothing can underflow: e^{logits} stays as it is and only its row and column factors change.
+        kernel = logits.exp_()
+        by_row = kernel.new_ones(kernel.size(0))
+        for _ in range(iterations):
+            by_column = (kernel.t() @ by_row).reciprocal_()
+            by_row = (kernel @ by_column).reciprocal_()
+        return kernel.mul_(by_column).mul_(by_row.unsqueeze(1))
+    for _ in range(iterations):
+        logits -= logits.logsumexp(0)
+        logits -= logits.logsumexp(1, keepdim=True)
+    return logits.exp_()
+
+
+def swapped_prediction(scores_u: Tensor, scores_v: Tensor, q_u: Tensor, q_v: Tensor, tau: float = 1.0) -> Tensor:
+    r"""L_clu of MARIO (Eq. 18, from SwAV): each view's scores predict the other view's assignment; mean over nodes.
+
+    ½(−Σ_k q_v log softmax(scores_u/τ) − Σ_k q_u log softmax(scores_v/τ)). The paper has τ = 1, its released code the τ
+    of InfoNCE.
+
+    Example:
+        >>> import torch
+        >>> from mario.contrast import swapped_prediction
+        >>> scores, q = torch.zeros(3, 2), torch.eye(2)[[0, 1, 0]]
+        >>> round(swapped_prediction(scores, scores, q, q).item(), 4)  # log 2
+        0.6931
+    """
+    check_rows("scores_u", scores_u)
+    check_positive("tau", tau)
+    for name, given in (("scores_v", scores_v), ("q_u", q_u), ("q_v", q_v)):
+        check_rows(name, given)
+        if given.shape != scores_u.shape:
+            raise MarioError(
+                f"{name} must have the shape of scores_u, {tuple(scores_u.shape)}, got {tuple(given.shape)}"
+            )
+    swapped = q_v * F.log_softmax(scores_u / tau, dim=1) + q_u * F.log_softmax(scores_v / tau, dim=1)
+    return swapped.sum() / (-2 * scores_u.size(0))
+
+
+class Prototypes(nn.Module):
+    r"""Learnable cluster centres C on the unit sphere, from `SwAV <https://arxiv.org/abs/2006.09882>`_.
+
+    MARIO's Eq. 17 to 19: they are moved by `loss` and say which pseudo-label a node has.
+
+    Args:
+        clusters: their number K.
+        dim: length of an embedding.
+        generator: source of the Xavier-uniform start; `None` is torch's default generator.
+
+    Example:
+        >>> import torch
+        >>> from mario.contrast import Prototypes
+        >>> prototypes = Prototypes(4, 8, generator=torch.Generator().manual_seed(0))
+        >>> u, v = torch.ones(5, 8), torch.ones(5, 8)
+        >>> prototypes.loss(u, v).backward()
+        >>> prototypes(u).shape, prototypes.assign(u).shape
+        (torch.Size([5, 4]), torch.Size([5]))
+    """
+
+    def __init__(self, clusters: int, dim: int, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        if clusters < 1 or dim < 1:
+            raise MarioError(f"clusters and dim must be at least 1, got {clusters} and {dim}")
+        self.weight = nn.Parameter(torch.empty(clusters, dim))
+        nn.init.xavier_uniform_(self.weight, generator=generator)
+        self.normalise_()
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Cosine [N, K] of every row with every prototype, whatever the length of either."""
+        check_rows("z", z)
+        if z.size(1) != self.weight.size(1):
+            raise MarioError(f"z must have {self.weight.size(1)} columns as the prototypes do, got {z.size(1)}")
+        return F.normalize(z, dim=1) @ F.normalize(self.weight, dim=1).t()
+
+    @torch.no_grad()
+    def normalise_(self) -> None:
+        """Scale every prototype to unit length; SwAV does so after each step, which keeps their step size even."""
+        self.weight.copy_(F.normalize(self.weight, dim=1))
+
+    @torch.no_grad()
+    def assign(self, z: Tensor) -> Tensor:
+        """The nearest prototype [N] of every row: argmax Cᵀz."""
+        return self(z).argmax(1)
+
+    def loss(self, u: Tensor, v: Tensor, tau: float = 1.0, *, iterations: int = 3, temperature: float = 0.1) -> Tensor:
+        """Swapped prediction between two views, their assignments by `sinkhorn`."""
+        check_pair(u, v)
+        scores_u, scores_v = self(u), self(v)
+        q_u = sinkhorn(scores_u, iterations=iterations, temperature=temperature)
+        q_v = sinkhorn(scores_v, iterations=iterations, temperature=temperature)
+        return swapped_prediction(scores_u, scores_v, q_u, q_v, tau)
+
+    def extra_repr(self) -> str:
+        return f"clusters={self.weight.size(0)}, dim={self.weight.size(1)}"

@@ -1,0 +1,56 @@
+"""What every contrast does to the rows it is given: check them, and scale them to unit length."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from mario.errors import MarioError
+
+
+def check_rows(name: str, z: Tensor) -> None:
+    """A matrix of real numbers with at least one row and one column, or a `MarioError`."""
+    if not isinstance(z, Tensor) or not z.is_floating_point():
+        given = z.dtype if isinstance(z, Tensor) else type(z).__name__
+        raise MarioError(f"{name} must be a floating-point tensor [nodes, dimensions], got {given}")
+    if z.dim() != 2 or z.numel() == 0:
+        raise MarioError(f"{name} must be a non-empty matrix [nodes, dimensions], got shape {tuple(z.shape)}")
+
+
+def check_pair(u: Tensor, v: Tensor) -> None:
+    """Two embedding matrices of the same nodes, or a `MarioError`."""
+    check_rows("u", u)
+    check_rows("v", v)
+    if u.shape != v.shape:
+        raise MarioError(f"u and v must embed the same nodes: got shapes {tuple(u.shape)} and {tuple(v.shape)}")
+    if u.dtype != v.dtype or u.device != v.device:
+        raise MarioError(
+            f"u and v must share dtype and device: got {u.dtype} on {u.device} and {v.dtype} on {v.device}"
+        )
+
+
+def check_positive(name: str, value: float) -> None:
+    """A finite number above zero, or a `MarioError`."""
+    if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
+        raise MarioError(f"{name} must be a finite number above 0, got {value!r}")
+
+
+def unit_rows(z: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of unit length, and the factors [N, 1] that made them so; a zero row stays zero (cosine 0 to all).
+
+    Not differentiable: `through_unit_rows_` is the other half.
+    """
+    norm = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+    # A row too short to divide by has no direction: factor 0 makes its value and its gradient 0 instead of NaN.
+    factor = norm.reciprocal().masked_fill_(norm < torch.finfo(z.dtype).tiny, 0.0)
+    return torch.mul(z, factor, out=z.new_empty(z.shape)), factor
+
+
+def through_unit_rows_(grad: Tensor, unit: Tensor, factor: Tensor, times: Tensor) -> Tensor:
+    """Gradient at the raw rows from the one at the unit rows, in place: times · (g − (g·ẑ) ẑ) / ‖z‖."""
+    return grad.addcmul_(unit, torch.linalg.vecdot(grad, unit).unsqueeze(1), value=-1).mul_(factor * times)
+
+
+def exponential_fits(inverse_tau: float, dtype: torch.dtype) -> bool:
+    """Whether sums of e^s with |s| ≤ 1/τ stay far from overflow and underflow without a shift."""
+    return inverse_tau < math.log(torch.finfo(dtype).max) / 2

@@ -1,0 +1,8 @@
+"""View encoding: GCN, GraphSAGE, GAT and GIN, projectors and readouts."""
+
+from mario.encoders.encoder import ENCODERS, GAT, GCN, GIN, Encoder, GraphSAGE
+from mario.encoders.projector import Projector
+from mario.encoders.propagation import propagation_matrix
+from mario.encoders.readout import readout
+
+__all__ = ["ENCODERS", "GAT", "GCN", "GIN", "Encoder", "GraphSAGE", "Projector", "propagation_matrix", "readout"]

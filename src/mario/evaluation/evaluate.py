@@ -1,0 +1,77 @@
+"""What frozen embeddings are worth under shift."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch_geometric.data import Data
+
+from mario.errors import MarioError
+from mario.evaluation.metrics import score
+from mario.evaluation.probe import LinearProbe, Probe
+from mario.evaluation.selection import ALLOWED_FOR_CLAIMS, RULES, select
+from mario.methods import Method
+
+SETS = ("train", "id_val", "id_test", "ood_val", "ood_test")
+
+
+def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int = 0) -> dict[str, float]:
+    """The score of ``model`` on every set of ``data`` that is there, by the metric of the dataset.
+
+    The graph is embedded once; a linear probe is trained on the training nodes. A supervised method is judged by its
+    own head. Only labels of the training nodes are read before the predictions of all nodes are fixed.
+
+    Args:
+        model: A fitted method.
+        data: A graph with ``y`` and ``train_mask``; the other four masks as far as they are there.
+        probe: :class:`LinearProbe` by default.
+        seed: Of the probe's first weights.
+
+    Example:
+        >>> import mario
+        >>> data = mario.load_dataset("good-cbas", shift="concept")
+        >>> sorted(mario.evaluate(mario.RandomInit(hidden=16, epochs=1).fit(data), data))
+        ['id_test', 'id_val', 'ood_test', 'ood_val', 'train']
+    """
+    if data.get("y") is None or data.get("train_mask") is None:
+        raise MarioError("an evaluation needs labels y and a train_mask: use transform(data) for embeddings alone")
+    classes = int(data.get("num_classes") or data.y.max() + 1)
+    if model.supervised:
+        logits = model.predict(data)  # type: ignore[operator]
+    else:
+        z = model.transform(data)
+        train = data.train_mask
+        logits = (probe or LinearProbe()).fit_predict(z[train], data.y[train], z, classes, seed)
+    scores = {}
+    for name in SETS:
+        mask = data.get(f"{name}_mask")
+        if mask is not None and mask.any():
+            scores[name] = score(logits[mask], data.y[mask], data.get("metric") or "accuracy")
+    return scores
+
+
+def report(curve: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The scores of a run from those of its checkpoints, each column with the rule that chose its checkpoint.
+
+    ``id_test`` is of the checkpoint best on ``id_val``, ``ood_test`` of the one best on ``ood_val``, and
+    ``ood_test_by_id_val`` of the one best on ``id_val``, for whoever has no OOD validation set.
+    """
+    chosen = {}
+    for rule, key in RULES.items():
+        shown = {"id_val", "ood_val"} if rule in ALLOWED_FOR_CLAIMS else {key}
+        if key is None or all(key in scores for scores in curve):
+            chosen[rule] = curve[select(rule, [{k: v for k, v in s.items() if k in shown} for s in curve])]
+    found: dict[str, Any] = {}
+    for name, rule, column in (
+        ("id_test", "id_val", "id_test"),
+        ("ood_test", "ood_val", "ood_test"),
+        ("ood_test_by_id_val", "id_val", "ood_test"),
+        ("id_val", "id_val", "id_val"),
+        ("ood_val", "ood_val", "ood_val"),
+    ):
+        if rule in chosen and column in chosen[rule]:
+            found[name] = chosen[rule][column]
+    for rule in ("last", "oracle"):
+        if rule in chosen:
+            found[rule] = {k: chosen[rule][k] for k in ("id_test", "ood_test") if k in chosen[rule]}
+            found[rule]["allowed_for_claims"] = rule in ALLOWED_FOR_CLAIMS
+    return found

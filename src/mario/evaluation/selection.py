@@ -1,0 +1,34 @@
+"""Which checkpoint is reported: rules with names."""
+
+from collections.abc import Mapping, Sequence
+
+from mario.errors import MarioError
+
+RULES: dict[str, str | None] = {"id_val": "id_val", "ood_val": "ood_val", "last": None, "oracle": "ood_test"}
+"""What each rule looks at. ``oracle`` looks at the test set: a bound to compare with, not allowed for claims."""
+
+ALLOWED_FOR_CLAIMS = ("id_val", "ood_val", "last")
+
+
+def select(rule: str, scores: Sequence[Mapping[str, float]]) -> int:
+    """The position of the checkpoint that ``rule`` chooses; the earliest where several are best.
+
+    Args:
+        rule: ``id_val``, ``ood_val``, ``last`` or ``oracle``.
+        scores: For each checkpoint the scores that the rule may look at. Give it no others: a rule that is not
+            ``oracle`` is not shown test scores.
+
+    Example:
+        >>> select("ood_val", [{"ood_val": 0.5}, {"ood_val": 0.7}, {"ood_val": 0.7}])
+        1
+    """
+    if rule not in RULES:
+        raise MarioError(f"selection rule must be one of {', '.join(RULES)}, got '{rule}'")
+    if not scores:
+        raise MarioError("there is no checkpoint to select from")
+    key = RULES[rule]
+    if key is None:
+        return len(scores) - 1
+    if any(key not in score for score in scores):
+        raise MarioError(f"selection rule '{rule}' needs the score '{key}' of every checkpoint")
+    return max(range(len(scores)), key=lambda i: (scores[i][key], -i))

@@ -1,0 +1,156 @@
+"""One run: a dataset, a method and a seed in; a folder with the trained model and its scores out."""
+
+import dataclasses
+import hashlib
+import json
+import platform
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+import mario
+from mario.errors import MarioError
+from mario.evaluation import LinearProbe, LogisticProbe, evaluate, report
+from mario.experiments.settings import Evaluation, complete_settings, split_settings
+from mario.files import read_json, write_json
+from mario.graphs import load_dataset
+from mario.training import Epoch, train
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run:
+    """Everything that decides the bits of a run, and nothing else."""
+
+    dataset: str
+    domain: str
+    shift: str
+    setting: str
+    split_seed: int
+    method: str
+    seed: int
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def plan(
+        cls,
+        dataset: str,
+        method: str,
+        *,
+        domain: str | None = None,
+        shift: str | None = None,
+        setting: str = "transductive",
+        split_seed: int = 0,
+        seed: int = 0,
+        root: Path | str | None = None,
+        given: Mapping[str, Any] | None = None,
+    ) -> tuple["Run", Data]:
+        """The run with all its settings, and its graph."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the faults of a dataset are in data.faults; whoever calls shows them
+            data = load_dataset(dataset, domain=domain, shift=shift, setting=setting, split_seed=split_seed, root=root)
+        settings = complete_settings(method, dataset, data.domain, data.shift, given)
+        run = cls(
+            dataset=dataset,
+            domain=data.domain,
+            shift=data.shift,
+            setting=setting,
+            split_seed=split_seed,
+            method=method,
+            seed=seed,
+            settings=settings,
+        )
+        return run, data
+
+    def as_dict(self) -> dict[str, Any]:
+        return json.loads(json.dumps(dataclasses.asdict(self)))
+
+    def digest(self) -> str:
+        """The name of the run's folder: a hash of its complete settings."""
+        return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def execute(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iterator[Epoch]:
+    """Train and evaluate ``run`` in ``folder``, one epoch for each item taken; ``result.json`` is written last.
+
+    If ``result.json`` is there the run is done and nothing is yielded; if a checkpoint is there the run goes on from it.
+    """
+    claim(run, folder)
+    if (folder / "result.json").exists():
+        return
+    began = time.monotonic()
+    model, judged = split_settings(run.method, run.settings)
+    graph = model.prepare(data, seed=run.seed, device=device)
+    curve = []
+    for epoch in train(model, graph, seed=run.seed, folder=folder, checkpoints=judged.checkpoints):
+        if epoch.pause:
+            if not epoch.record:
+                # Each checkpoint has a probe with first weights of its own, controls that do not train included.
+                epoch.record.update(evaluate(model, data, probe=make_probe(judged), seed=run.seed + 7919 * epoch.step))
+            curve.append({"step": epoch.step, **{k: v for k, v in epoch.record.items() if k not in ("epoch", "step")}})
+        yield epoch
+    model.save(folder / "model.safetensors")
+    result = {
+        **{k: v for k, v in run.as_dict().items() if k != "settings"},
+        "encoder": run.settings["encoder"],
+        "metric": data.metric,
+        "steps": curve[-1]["step"],
+        "checkpoints": len(curve),
+        "seconds": round(time.monotonic() - began, 2),
+        "scores": report(curve),
+        "curve": curve,
+        "settings": run.as_dict()["settings"],
+        "environment": environment(),
+        "faults": list(data.faults),
+    }
+    write_json(folder / "result.json", result)
+
+
+def finish(run: Run, data: Data, folder: Path, *, device: str = "auto") -> dict[str, Any]:
+    """Carry ``run`` to its end and return its result."""
+    for _ in execute(run, data, folder, device=device):
+        pass
+    return read_json(folder / "result.json")
+
+
+def claim(run: Run, folder: Path) -> None:
+    """Write ``settings.json``, or check that the one there is of the same run."""
+    path = folder / "settings.json"
+    if not path.exists():
+        if folder.exists() and any(folder.iterdir()):
+            raise MarioError(f"{folder} holds something that is not a run of mario: choose an empty folder")
+        write_json(path, run.as_dict())
+        return
+    there, asked = _flat(read_json(path)), _flat(run.as_dict())
+    differing = sorted(k for k in there.keys() | asked.keys() if there.get(k) != asked.get(k))
+    if differing:
+        shown = ", ".join(f"{k} ({there.get(k)} there, {asked.get(k)} asked)" for k in differing[:3])
+        raise MarioError(f"{folder} holds another run; it differs in {shown}. Choose another folder or remove this one")
+
+
+def make_probe(judged: Evaluation) -> LinearProbe | LogisticProbe:
+    if judged.probe == "logistic":
+        return LogisticProbe()
+    return LinearProbe(epochs=judged.probe_epochs, lr=judged.probe_lr)
+
+
+def environment() -> dict[str, Any]:
+    """What else may change the last bits of a result."""
+    import torch_geometric
+
+    return {
+        "mario": mario.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "torch_geometric": torch_geometric.__version__,
+        "threads": torch.get_num_threads(),
+        "platform": platform.platform(),
+    }
+
+
+def _flat(run: dict[str, Any]) -> dict[str, Any]:
+    return {**{k: v for k, v in run.items() if k != "settings"}, **run["settings"]}

@@ -1,0 +1,73 @@
+"""Complete settings of a run: the method's defaults, the dataset's file, and what a user sets, in this order."""
+
+import dataclasses
+import difflib
+import tomllib
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from mario.errors import MarioError
+from mario.methods import Method, find, parse_setting, setting
+from mario.methods.settings import check_settings
+
+
+@dataclasses.dataclass(kw_only=True)
+class Evaluation:
+    """How a run is judged; these settings stand beside those of the method."""
+
+    # fmt: off
+    checkpoints: int = setting(10, low=1, help="how often a run is evaluated; the same for all methods of a table")
+    probe: str = setting("linear", choices=("linear", "logistic"), help="linear layer by Adam, or logistic regression")
+    probe_epochs: int = setting(100, low=1, search=(50, 100, 200, 500, 2000), help="epochs of the linear probe")
+    probe_lr: float = setting(1e-2, low=0.0, search=(1e-1, 1e-2, 1e-3, 1e-4), help="learning rate of the linear probe")
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+def file_settings(method: str, dataset: str, domain: str, shift: str) -> dict[str, Any]:
+    """What the file of ``method`` says for this dataset, domain and shift; nothing where it has no such cell.
+
+    ``no_shift`` and a held-out university take the cell that is nearest: covariate, and the domain ``university``.
+    """
+    source = files("mario.experiments.settings") / f"{method.partition('+')[0]}.toml"
+    if not source.is_file():
+        return {}
+    table = tomllib.loads(source.read_text(encoding="utf-8")).get(dataset, {})
+    cells = table.get(domain) or next(iter(table.values()), {})
+    return dict(cells.get(shift) or cells.get("covariate") or {})
+
+
+def complete_settings(
+    method: str, dataset: str, domain: str, shift: str, given: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Every setting of the run by name. An unknown name in ``given`` is an error that suggests the nearest."""
+    cls = find(method)
+    known = {field.name: field for field in (*cls.fields(), *dataclasses.fields(Evaluation))}
+    chosen = {**file_settings(method, dataset, domain, shift), **parse_given(given or {}, known, method)}
+    own = {field.name for field in cls.fields()}
+    model = cls.from_settings({k: v for k, v in chosen.items() if k in own})
+    evaluation = Evaluation(**{k: v for k, v in chosen.items() if k not in own})
+    return {**model.get_params(), **dataclasses.asdict(evaluation)}
+
+
+def parse_given(given: Mapping[str, Any], known: Mapping[str, "dataclasses.Field[Any]"], method: str) -> dict[str, Any]:
+    """Values for the names in ``given``; a text is read as the type of its setting."""
+    parsed = {}
+    for name, value in given.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(sorted(known))}"
+            raise MarioError(f"{method} has no setting '{name}'; {hint}")
+        parsed[name] = parse_setting(known[name], value) if isinstance(value, str) else value
+    return parsed
+
+
+def split_settings(method: str, settings: Mapping[str, Any]) -> tuple[Method, Evaluation]:
+    """The method and the evaluation that complete ``settings`` describe."""
+    cls = find(method)
+    own = {field.name for field in cls.fields()}
+    model = cls.from_settings({k: v for k, v in settings.items() if k in own})
+    return model, Evaluation(**{k: v for k, v in settings.items() if k not in own})

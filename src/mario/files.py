@@ -1,0 +1,46 @@
+"""Files that are whole or absent: written beside their place, then renamed into it."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mario.errors import MarioError
+
+
+def write_whole(path: Path, write: Callable[[str], None]) -> None:
+    """Call ``write`` with a temporary name in the same folder, flush it to disk and rename it to ``path``.
+
+    If anything fails, a full disk for example, what stood at ``path`` before is still there.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    os.close(handle)
+    try:
+        write(name)
+        with open(name, "rb+") as file:
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise MarioError(f"cannot write {path}: {error.strerror or error}; what was there before is kept") from error
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    write_whole(path, lambda name: Path(name).write_text(text, encoding="utf-8") and None)
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise MarioError(f"there is no file {path}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise MarioError(f"{path} is not valid JSON ({error}); remove it to have it written again") from None

@@ -1,0 +1,50 @@
+"""Graphs that shift: PyG `Data` with five masks, from datasets, from your own files, or cut by one split engine.
+
+Names are loaded on first use, so that the catalogue can be read without importing torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "CATALOGUE": "mario.graphs.catalogue",
+    "DatasetCard": "mario.graphs.catalogue",
+    "check_graph": "mario.graphs.validation",
+    "load_dataset": "mario.graphs.datasets",
+    "load_graph": "mario.graphs.store",
+    "save_graph": "mario.graphs.store",
+    "SplitRule": "mario.graphs.rules",
+    "split_graph": "mario.graphs.splits",
+    "training_graph": "mario.graphs.visibility",
+}
+
+__all__ = [
+    "CATALOGUE",
+    "DatasetCard",
+    "SplitRule",
+    "check_graph",
+    "load_dataset",
+    "load_graph",
+    "save_graph",
+    "split_graph",
+    "training_graph",
+]
+
+if TYPE_CHECKING:
+    from mario.graphs.catalogue import CATALOGUE, DatasetCard
+    from mario.graphs.datasets import load_dataset
+    from mario.graphs.rules import SplitRule
+    from mario.graphs.splits import split_graph
+    from mario.graphs.store import load_graph, save_graph
+    from mario.graphs.validation import check_graph
+    from mario.graphs.visibility import training_graph
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'mario.graphs' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,68 @@
+"""A graph's edges grouped by node, so that work on a few nodes costs what those nodes' edges cost."""
+
+import torch
+from torch import Tensor
+
+
+class CSR:
+    """The edges of ``edge_index`` in compressed rows: one row a source node (or a target node).
+
+    Built once in O(E log E), in O(E) and without a copy where the edges already are in that order.
+
+    Args:
+        edge_index: int64 [2, E].
+        num_nodes: number of rows.
+        by: ``"source"``, row v holds the edges that leave v; ``"target"``, those that enter it.
+
+    Attributes:
+        starts: int64 [N + 1]; row v is the slots ``starts[v]`` to ``starts[v + 1]``.
+        others: int64 [E]; the node at the other end of the edge in each slot.
+        edge_ids: int64 [E], the edge's column in ``edge_index``; ``None`` where slot and column are the same.
+
+    Example:
+        >>> csr = CSR(torch.tensor([[2, 0, 0], [0, 1, 2]]), num_nodes=3)
+        >>> csr.starts.tolist(), csr.others.tolist(), csr.edge_ids.tolist()
+        ([0, 2, 2, 3], [1, 2, 0], [1, 2, 0])
+    """
+
+    def __init__(self, edge_index: Tensor, num_nodes: int, by: str = "source") -> None:
+        rows, others = edge_index if by == "source" else edge_index.flip(0)
+        self.edge_ids: Tensor | None = None
+        if bool((rows[1:] < rows[:-1]).any()):
+            rows, self.edge_ids = rows.sort(stable=True)
+            others = others[self.edge_ids]
+        self.others = others
+        self.starts = torch.zeros(num_nodes + 1, dtype=torch.int64, device=rows.device)
+        torch.cumsum(torch.bincount(rows, minlength=num_nodes), 0, out=self.starts[1:])
+
+    def degrees(self, nodes: Tensor) -> Tensor:
+        """How many edges the rows of ``nodes`` hold."""
+        return self.starts[nodes + 1] - self.starts[nodes]
+
+    def slots(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """All slots of the rows of ``nodes``, and for each the position in ``nodes`` that it belongs to."""
+        counts = self.degrees(nodes)
+        owner = torch.repeat_interleave(torch.arange(nodes.numel(), device=nodes.device), counts)
+        shift = self.starts[nodes] - (counts.cumsum(0) - counts)
+        return torch.arange(owner.numel(), device=nodes.device) + shift[owner], owner
+
+    def ids(self, slots: Tensor) -> Tensor:
+        """Columns of ``edge_index`` of the edges in ``slots``."""
+        return slots if self.edge_ids is None else self.edge_ids[slots]
+
+    def induced(self, nodes: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
+        """Edges with both ends in ``nodes``, relabelled by position in it, and their ids, in the order of edges.
+
+        Needs ``by="source"``. ``position`` is a scratch int64 [N] of -1 and is left as such; passing it in keeps the
+        cost at that of the rows of ``nodes``.
+        """
+        slots, source = self.slots(nodes)
+        position[nodes] = torch.arange(nodes.numel(), device=nodes.device)
+        target = position[self.others[slots]]
+        position[nodes] = -1
+        kept = (target >= 0).nonzero().view(-1)
+        edge_index, edge_ids = torch.stack([source[kept], target[kept]]), self.ids(slots[kept])
+        if bool((edge_ids[1:] < edge_ids[:-1]).any()):
+            edge_ids, order = edge_ids.sort()
+            edge_index = edge_index[:, order]
+        return edge_index, edge_ids

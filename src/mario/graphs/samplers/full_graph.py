@@ -1,0 +1,29 @@
+"""No sampling: the graph is the batch."""
+
+import copy
+from collections.abc import Iterator
+
+import torch
+from torch_geometric.data import Data
+
+from mario.graphs.samplers.sampler import Sampler
+
+
+class FullGraph(Sampler):
+    """The whole graph as its only batch; tensors are shared with ``data``, not copied.
+
+    Example:
+        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]))
+        >>> FullGraph(data).sample().n_id.tolist()
+        [0, 1, 2]
+    """
+
+    def sample(self, generator: torch.Generator | None = None) -> Data:
+        batch = copy.copy(self.data)
+        if "n_id" not in batch:
+            batch.n_id = torch.arange(self.num_nodes, device=batch.edge_index.device)
+        batch.num_nodes = self.num_nodes
+        return batch
+
+    def epoch(self, generator: torch.Generator | None = None) -> Iterator[Data]:
+        yield self.sample(generator)

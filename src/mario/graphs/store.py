@@ -1,0 +1,104 @@
+"""A graph in one file: safetensors, which holds numbers and text and can run no code."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from torch_geometric.data import Data
+
+from mario.errors import MarioError
+from mario.graphs.subgraph import csr
+
+_FORMAT = 1
+_CSR_PARTS = ("crow", "col", "values")
+
+
+def save_graph(data: Data, path: str | os.PathLike[str]) -> None:
+    """Write a graph to ``path``: its tensors (a sparse CSR one as its three parts) and its plain attributes as JSON.
+
+    The file appears whole or not at all.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_graph(Data(x=torch.eye(2), name="two"), f"{folder}/two.safetensors")
+        ...     load_graph(f"{folder}/two.safetensors")
+        Data(x=[2, 2], name='two')
+    """
+    tensors: dict[str, Tensor] = {}
+    sizes: dict[str, list[int]] = {}
+    plain: dict[str, Any] = {}
+    for key, value in data.to_dict().items():
+        if not isinstance(value, Tensor):
+            plain[key] = value
+        elif value.layout == torch.sparse_csr:
+            sizes[key] = list(value.shape)
+            parts = (value.crow_indices(), value.col_indices(), value.values())
+            tensors |= {f"{key}.{name}": part for name, part in zip(_CSR_PARTS, parts, strict=True)}
+        elif value.layout == torch.strided:
+            tensors[key] = value
+        else:
+            raise MarioError(f"data.{key} has layout {value.layout}; dense or sparse CSR would do")
+    try:
+        described = json.dumps({"format": _FORMAT, "keys": list(data.keys()), "csr": sizes, "plain": plain})
+    except (TypeError, ValueError) as error:
+        raise MarioError(f"a plain attribute of data cannot be written as JSON: {error}") from None
+
+    target = Path(path)
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".writing-") as folder:
+            draft = Path(folder) / target.name
+            save_file(_unshared(tensors), draft, metadata={"mario-graph": described})
+            os.replace(draft, target)
+    except (OSError, SafetensorError) as error:
+        raise MarioError(f"cannot write a graph to {path}: {error}") from None
+
+
+def load_graph(path: str | os.PathLike[str]) -> Data:
+    """Read a graph that `save_graph` wrote; `MarioError` where the file is something else or damaged."""
+    try:
+        with safe_open(os.fspath(path), framework="pt") as file:
+            about = json.loads((file.metadata() or {})["mario-graph"])
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  (not a dict)
+        if about["format"] != _FORMAT:
+            raise MarioError(f"{path} has graph format {about['format']}; this version reads format {_FORMAT}")
+        values: dict[str, Any] = dict(about["plain"])
+        for key, size in about["csr"].items():
+            crow, col, entries = (tensors.pop(f"{key}.{name}") for name in _CSR_PARTS)
+            values[key] = csr(crow, col, entries, (int(size[0]), int(size[1])), check=True)
+        values |= tensors
+        return Data.from_dict({key: values[key] for key in about["keys"]})
+    except FileNotFoundError:
+        raise MarioError(f"there is no file {path}") from None
+    except MarioError:
+        raise
+    except (
+        SafetensorError,
+        OSError,
+        KeyError,
+        IndexError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RuntimeError,
+    ) as error:
+        raise MarioError(f"{path} is not a graph that mario wrote, or is damaged: {error}") from None
+
+
+def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """safetensors writes whole storages that belong to one tensor each."""
+    seen: set[int] = set()
+    result = {}
+    for key, tensor in tensors.items():
+        tensor = tensor.detach().cpu().contiguous()
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() in seen or storage.nbytes() != tensor.nbytes:
+            tensor = tensor.clone()
+        seen.add(tensor.untyped_storage().data_ptr())
+        result[key] = tensor
+    return result

@@ -1,0 +1,104 @@
+"""Whether a graph is one that methods can work on; where it is not, an error that says what to mend."""
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from mario.errors import MarioError
+from mario.graphs.rules import PARTS
+
+
+def check_graph(data: Data) -> None:
+    """Raise `MarioError` unless ``data`` is a sound node-level graph.
+
+    Checked: features (finite, two dimensions, float32 or float64), edges (int64, [2, E], ids in range), labels where
+    there are any (one int64 a node; -1 is no label, which no mask may ask for), and masks where there are any (bool,
+    one entry a node, none empty, no two overlapping).
+
+    Example:
+        >>> check_graph(Data(x=torch.eye(2), edge_index=torch.tensor([[0], [2]])))
+        Traceback (most recent call last):
+        mario.errors.MarioError: data.edge_index names node 2, but the 2 nodes are numbered 0..1
+    """
+    if not isinstance(data, Data):
+        raise MarioError(f"data must be a torch_geometric.data.Data, got {type(data).__name__}")
+    num_nodes = _check_features(data.get("x"))
+    _check_edges(data.get("edge_index"), num_nodes)
+    masks = {name: data[f"{name}_mask"] for name in PARTS if f"{name}_mask" in data}
+    _check_masks(masks, num_nodes)
+    _check_labels(data, masks, num_nodes)
+    for key in ("domain_id", "env_id"):
+        ids = data.get(key)
+        if ids is not None and (not isinstance(ids, Tensor) or ids.dtype != torch.int64 or ids.shape != (num_nodes,)):
+            raise MarioError(f"data.{key} must hold one int64 for each of {num_nodes} nodes, got {_kind(ids)}")
+
+
+def _check_features(x: object) -> int:
+    if not isinstance(x, Tensor) or x.dim() != 2 or x.layout not in (torch.strided, torch.sparse_csr):
+        raise MarioError(f"data.x must be a [nodes, features] matrix, dense or sparse CSR, got {_kind(x)}")
+    if x.dtype not in (torch.float32, torch.float64):
+        raise MarioError(f"data.x must be float32 (or float64), got {x.dtype}; data.x.float() would do")
+    if x.size(0) == 0 or x.size(1) == 0:
+        raise MarioError(f"data.x has shape {tuple(x.shape)}; a graph needs a node and a feature at least")
+    values = x.values() if x.layout == torch.sparse_csr else x
+    # A sum is finite unless an entry is not (or the entries overflow): no mask as large as x on the way to "yes".
+    if not bool(torch.isfinite(values.sum())) and not bool(torch.isfinite(values).all()):
+        bad = int((~torch.isfinite(values)).sum())
+        raise MarioError(f"data.x holds {bad} NaN or infinite entries; fill or drop them first")
+    return x.size(0)
+
+
+def _check_edges(edge_index: object, num_nodes: int) -> None:
+    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise MarioError(f"data.edge_index must be a [2, edges] tensor of node ids, got {_kind(edge_index)}")
+    if edge_index.dtype != torch.int64:
+        raise MarioError(f"data.edge_index must be int64, got {edge_index.dtype}; data.edge_index.long() would do")
+    if edge_index.numel() == 0:
+        return
+    low, high = (int(end) for end in edge_index.aminmax())
+    if low < 0 or high >= num_nodes:
+        named = low if low < 0 else high
+        raise MarioError(
+            f"data.edge_index names node {named}, but the {num_nodes} nodes are numbered 0..{num_nodes - 1}"
+        )
+
+
+def _check_masks(masks: dict[str, object], num_nodes: int) -> None:
+    owner = None
+    for name, mask in masks.items():
+        if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (num_nodes,):
+            raise MarioError(f"data.{name}_mask must be a bool for each of {num_nodes} nodes, got {_kind(mask)}")
+        if not bool(mask.any()):
+            raise MarioError(f"data.{name}_mask is empty; every part of a split needs a node at least")
+        code = list(masks).index(name)
+        if owner is None:
+            owner = torch.full((num_nodes,), -1, device=mask.device)
+        taken = owner[mask]
+        if bool((taken >= 0).any()):
+            other = list(masks)[int(taken[taken >= 0][0])]
+            raise MarioError(
+                f"data.{other}_mask and data.{name}_mask share {int((taken >= 0).sum())} nodes; parts must be apart"
+            )
+        owner[mask] = code
+
+
+def _check_labels(data: Data, masks: dict[str, Tensor], num_nodes: int) -> None:
+    y = data.get("y")
+    if y is None:
+        return
+    if not isinstance(y, Tensor) or y.dtype != torch.int64 or y.shape != (num_nodes,):
+        raise MarioError(f"data.y must hold one int64 class for each of {num_nodes} nodes, got {_kind(y)}")
+    classes = data.get("num_classes")
+    low, high = (int(end) for end in y.aminmax())
+    if low < -1 or (classes is not None and high >= classes):
+        known = "0 or more" if classes is None else f"0..{classes - 1}"
+        raise MarioError(f"data.y must be {known} (-1 for no label), got {low if low < -1 else high}")
+    for name, mask in masks.items():
+        if bool((y[mask] < 0).any()):
+            raise MarioError(
+                f"data.y has no label for {int((y[mask] < 0).sum())} nodes of {name}_mask; leave them out of it"
+            )
+
+
+def _kind(value: object) -> str:
+    return f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__

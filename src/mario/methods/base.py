@@ -1,0 +1,208 @@
+"""What every method is: settings, networks, a step that makes gradients, and an embedding."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from mario.encoders import ENCODERS, Encoder
+from mario.errors import MarioError
+from mario.graphs import check_graph, training_graph
+from mario.graphs.samplers import Clusters, FullGraph, Neighbours, RandomWalk
+from mario.methods.settings import check_settings, setting
+from mario.files import write_whole
+from mario.training import Sampler, train
+
+REGISTRY: dict[str, type["Method"]] = {}
+
+
+def register(name: str) -> Callable[[type["Method"]], type["Method"]]:
+    """Make a method known by ``name`` to the command line, the tests and the tables."""
+
+    def keep(cls: type["Method"]) -> type["Method"]:
+        if name in REGISTRY:
+            raise MarioError(f"a method is already registered as '{name}': {REGISTRY[name].__name__}")
+        cls.name = name
+        REGISTRY[name] = cls
+        return cls
+
+    return keep
+
+
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+class Method(nn.Module):
+    """An estimator of embeddings: ``fit``, ``transform``, ``save``, ``load``.
+
+    A subclass declares its hyper-parameters as fields, makes its networks in :meth:`build` and says in :meth:`step` how
+    a batch becomes gradients. What ``fit`` learns has a name that ends in an underscore.
+    """
+
+    # fmt: off
+    encoder: str = setting("gcn", choices=tuple(ENCODERS), help="kind of convolution")
+    hidden: int = setting(300, low=1, search=(64, 128, 256, 300, 512), help="width of the encoder and of the embeddings")
+    layers: int = setting(3, low=1, search=(1, 2, 3, 4), help="number of convolutions")
+    batch_norm: bool = setting(True, search=(False, True), help="batch norm after each convolution")
+    dropout: float = setting(0.0, low=0.0, high=0.99, search=(0.0, 0.5), help="dropout after each convolution")
+    last_activation: bool = setting(False, search=(False, True), help="activation after the last convolution too")
+    epochs: int = setting(30, low=1, search=(50, 100, 200, 500, 600), help="epochs of steps_per_epoch optimiser steps")
+    steps_per_epoch: int = setting(10, low=1, help="optimiser steps an epoch, one sampled subgraph each")
+    lr: float = setting(1e-2, low=0.0, search=(1e-1, 1e-2, 1e-3, 1e-4, 1e-5), help="learning rate of Adam")
+    weight_decay: float = setting(0.0, low=0.0, search=(0.0, 1e-5, 1e-4), help="weight decay of Adam")
+    schedule: str = setting("constant", choices=("constant", "steps", "cosine"), help="course of the learning rate")
+    milestones: tuple[int, ...] = setting((150,), help="optimiser steps at which schedule=steps multiplies it by 0.1")
+    warmup: int = setting(0, low=0, help="optimiser steps of linear rise of the learning rate")
+    patience: int = setting(0, low=0, help="stop after that many epochs without a lower training loss; 0 is never")
+    sampling: str = setting("random_walk", choices=("full", "random_walk", "neighbours", "clusters"), help="training batches")
+    roots: int = setting(1000, low=1, help="roots of random walks, seeds of neighbour sampling, or clusters in a batch")
+    # fmt: on
+
+    name: ClassVar[str] = ""
+    supervised: ClassVar[bool] = False
+    trains: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        check_settings(self)
+
+    # What a subclass says -------------------------------------------------------------------------------------------
+
+    def build(self, in_channels: int, num_classes: int) -> None:
+        """Make the networks. Weights may be drawn from torch's default generator: :meth:`fit` seeds and restores it."""
+        self.encoder_ = self.make_encoder(in_channels)
+
+    def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
+        """Add the gradients of one training step to the parameters; return what is to be logged, ``loss`` among it."""
+        raise NotImplementedError
+
+    def after_step(self, step: int, total: int) -> None:
+        """Whatever follows an optimiser step, such as moving a target network."""
+
+    def diagnostics(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
+        """Figures for the log that are too dear for every step."""
+        return {}
+
+    def embed(self, data: Data) -> Tensor:
+        """Embeddings of all nodes of ``data`` by the network that is kept."""
+        return self.encoder_(data.x, data.edge_index)
+
+    # What every method has ------------------------------------------------------------------------------------------
+
+    def fit(self, data: Data, *, seed: int = 0, device: str = "auto", folder: Path | str | None = None) -> Self:
+        """Train on what :func:`mario.training_graph` shows of ``data``; with a ``folder``, resume what is there."""
+        graph = self.prepare(data, seed=seed, device=device)
+        for _ in train(self, graph, seed=seed, folder=Path(folder) if folder else None):
+            pass
+        return self
+
+    def prepare(self, data: Data, *, seed: int = 0, device: str = "auto") -> Data:
+        """Check ``data``, make the networks from ``seed``, and return the graph that training may see."""
+        check_graph(data)
+        graph = training_graph(data)
+        num_classes = 0
+        if self.supervised:
+            if data.get("y") is None or data.get("train_mask") is None:
+                raise MarioError(f"{self.name} learns from labels: the graph needs y and train_mask")
+            num_classes = int(data.get("num_classes") or data.y[data.train_mask].max() + 1)
+        elif "y" in graph:
+            del graph.y
+        self.place(data.x.size(1), num_classes, seed=seed, device=device)
+        return graph
+
+    def place(self, in_channels: int, num_classes: int, *, seed: int = 0, device: str = "cpu") -> None:
+        """Make the networks with weights drawn from ``seed``, leaving torch's default generator as it was."""
+        self.in_channels_ = in_channels
+        self.num_classes_ = num_classes
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.build(in_channels, num_classes)
+        self.to(choose_device(device))
+
+    @torch.no_grad()
+    def transform(self, data: Data) -> Tensor:
+        """One embedding a node, on the CPU."""
+        self._require_fitted()
+        check_graph(data)
+        if data.x.size(1) != self.in_channels_:
+            raise MarioError(f"this model was fitted on {self.in_channels_} features, the graph has {data.x.size(1)}")
+        device = next((p.device for p in self.parameters()), torch.device("cpu"))
+        self.eval()
+        return self.embed(data.to(device) if device.type != "cpu" else data).cpu()
+
+    def save(self, path: Path | str) -> None:
+        """Write weights and settings to one safetensors file."""
+        self._require_fitted()
+        shape = {"in_channels": self.in_channels_, "num_classes": self.num_classes_}
+        header = {"mario": json.dumps({"method": self.name, "settings": self.get_params(), **shape})}
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
+        write_whole(Path(path), lambda name: save_file(tensors, name, header))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All settings by name."""
+        return {field.name: getattr(self, field.name) for field in self.fields()}
+
+    @classmethod
+    def fields(cls) -> tuple["dataclasses.Field[Any]", ...]:
+        """The settings that this method has."""
+        return dataclasses.fields(cls)
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> "Method":
+        """The method with ``settings``; an unknown name is an error that lists the known ones."""
+        known = {field.name for field in cls.fields()}
+        unknown = sorted(set(settings) - known)
+        if unknown:
+            raise MarioError(
+                f"{cls.name} has no setting {', '.join(map(repr, unknown))}; it has {', '.join(sorted(known))}"
+            )
+        return cls(**settings)
+
+    def make_encoder(self, in_channels: int) -> Encoder:
+        return ENCODERS[self.encoder](
+            in_channels,
+            hidden=self.hidden,
+            layers=self.layers,
+            batch_norm=self.batch_norm,
+            dropout=self.dropout,
+            last_activation=self.last_activation,
+        )
+
+    def sampler(self, graph: Data) -> Sampler:
+        """Training batches of ``graph``; walks and neighbourhoods reach as far as the encoder is deep."""
+        if self.sampling == "full":
+            return FullGraph(graph)
+        if self.sampling == "random_walk":
+            return RandomWalk(graph, roots=self.roots, length=self.layers)
+        if self.sampling == "neighbours":
+            return Neighbours(graph, seeds=self.roots, fanouts=[10] * self.layers)
+        return Clusters(graph, clusters=max(1, graph.num_nodes // 200), per_batch=self.roots)
+
+    def optimiser(self) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.trained(), lr=self.lr, weight_decay=self.weight_decay)
+
+    def trained(self) -> list[nn.Parameter]:
+        """The parameters that the optimiser of the loop moves."""
+        return list(self.parameters()) or [nn.Parameter(torch.empty(0))]
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "in_channels_"):
+            raise MarioError(f"this {type(self).__name__} is not fitted yet: call fit(data) first")
+
+    def __repr__(self) -> str:
+        defaults = {field.name: field.default for field in self.fields()}
+        changed = {k: v for k, v in self.get_params().items() if v != defaults[k]}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+
+
+def choose_device(device: str) -> torch.device:
+    """``auto`` is a GPU where torch finds one."""
+    if device not in ("auto", "cpu", "cuda"):
+        raise MarioError(f"device must be auto, cpu or cuda, got '{device}'")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise MarioError("device cuda was asked for and torch finds none: use cpu or auto")
+    return torch.device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")

@@ -1,0 +1,38 @@
+"""Methods by name, and models from files."""
+
+import json
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+
+from mario.errors import MarioError
+from mario.methods.base import REGISTRY, Method
+from mario.methods.recipe import with_recipe
+
+
+def find(name: str) -> type[Method]:
+    """The method called ``name`` on the command line: ``grace``, ``mario``, or a host with the recipe, ``costa+mario``."""
+    base, plus, recipe = name.partition("+")
+    if base in REGISTRY and not plus:
+        return REGISTRY[base]
+    if base in REGISTRY and recipe == "mario":
+        return with_recipe(REGISTRY[base])
+    raise MarioError(f"there is no method '{name}'; there are {', '.join(sorted(REGISTRY))}, and HOST+mario")
+
+
+def load(path: Path | str) -> Method:
+    """The method that :meth:`Method.save` wrote to ``path``. Reading it runs no code from the file."""
+    path = Path(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {})["mario"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise MarioError(f"there is no file {path}") from None
+    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+        raise MarioError(f"{path} is not a model that mario wrote, or it is damaged ({error})") from None
+    method = find(header["method"]).from_settings(header["settings"])
+    method.place(header["in_channels"], header["num_classes"])
+    method.load_state_dict(tensors)
+    method.eval()
+    return method

@@ -1,0 +1,480 @@
+"""The table of a comparison: every method in and out of distribution, beside the paper's figures and with its test.
+
+Scores come in as fractions and are printed in percent. The `last` and `oracle` selection rules of a result never enter
+a table; `oracle` looks at test labels.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from mario.errors import MarioError
+from mario.experiments import paper
+from mario.experiments.paper import Figure
+from mario.experiments.statistics import NothingToPairError, Paired, Summary, holm, pair, paired, summarise
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+Result = Mapping[str, Any]
+
+CASE = ("dataset", "domain", "shift", "setting")
+CONTROLS = ("raw-features", "random-init")
+# The score columns and the validation set on which the checkpoint of each was chosen.
+_CHOSEN = (("ID", "id_val"), ("OOD", "ood_val"), ("OOD", "id_val"))
+METRICS = {"accuracy": "accuracy", "roc_auc": "ROC-AUC", "f1": "F1"}
+
+# Supervised first, then the controls, then what is compared, MARIO last: the order of the paper's tables.
+_ORDER = (
+    *("erm", "irm", "eerm", "raw-features", "random-init", "gae", "vgae", "graphmae", "dgi", "mvgrl"),
+    *("graphcl", "grace", "rosa", "bgrl", "costa", "swav"),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method. Summaries are fractions, the paper's figures percent; ``test`` compares OOD with the reference."""
+
+    method: str
+    encoder: str
+    label: str
+    n: int
+    id: Summary | None
+    ood: Summary | None
+    ood_by_id_val: Summary | None
+    gap: Summary | None
+    paper_id: Figure | None
+    paper_ood: Figure | None
+    test: Paired | None
+    p_holm: float | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """All methods on one dataset under one shift. ``notes`` belong under the table wherever it is shown."""
+
+    dataset: str
+    domain: str
+    shift: str
+    setting: str
+    metric: str
+    reference: str | None
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        shift = "no shift" if self.shift == "no_shift" else f"{self.shift} shift" if self.shift else ""
+        parts = (self.dataset, f"{self.domain} domain" if self.domain else "", shift, self.setting)
+        return ", ".join(part for part in parts if part)
+
+    def row(self, method: str) -> Row | None:
+        return next((row for row in self.rows if row.method == method), None)
+
+
+def tabulate(results: Iterable[Result], *, reference: str | None = "grace", asked: int | None = None) -> Table:
+    """Sum up the results of one dataset, domain, shift and setting.
+
+    Every other method is compared with ``reference`` on the runs both have. ``asked`` is the number of runs that each
+    method should have; a note says where it is not met.
+
+    Example
+    -------
+    >>> from mario.report import tabulate, to_markdown
+    >>> def run(method, seed, id_test, ood_test):
+    ...     return {
+    ...         "dataset": "good-cbas", "domain": "color", "shift": "concept", "setting": "transductive",
+    ...         "split_seed": 0, "method": method, "seed": seed, "encoder": "gcn", "metric": "accuracy",
+    ...         "scores": {"id_test": id_test, "ood_test": ood_test, "ood_test_by_id_val": ood_test},
+    ...     }
+    >>> table = tabulate([run("grace", 0, 0.92, 0.88), run("mario", 0, 0.94, 0.91), run("mario", 1, 0.96, 0.93)])
+    >>> [(row.label, row.n, round(row.ood.mean, 4)) for row in table.rows]
+    [('grace', 1, 0.88), ('mario', 2, 0.92)]
+    >>> round(table.row("mario").test.mean_difference, 4), table.row("mario").paper_ood.mean
+    (0.03, 91.28)
+    """
+    runs = [_checked(result) for result in results]
+    if not runs:
+        raise MarioError("results must hold at least one run, got none")
+    cases = {tuple(run.get(name) for name in CASE) for run in runs}
+    if len(cases) > 1:
+        raise MarioError(
+            f"results must be of one dataset, domain, shift and setting, got {len(cases)} of them; "
+            "tabulate_all makes a table of each"
+        )
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for run in runs:
+        groups.setdefault((run["method"], run.get("encoder") or "none"), []).append(run)
+    several_encoders = len({encoder for method, encoder in groups if method not in CONTROLS}) > 1
+    tests = {key: _against(reference, key, groups) for key in groups}
+    adjusted = dict(zip(tests, holm([test.p_wilcoxon if test else None for test in tests.values()]), strict=True))
+
+    dataset, domain, shift, setting = (runs[0].get(name) or "" for name in CASE)
+    rows = []
+    for key in sorted(groups, key=_rank):
+        method, encoder = key
+        where: dict[str, Any] = {
+            "dataset": dataset, "domain": domain or None, "shift": shift, "setting": setting,
+            "method": method, "encoder": encoder,
+        }  # fmt: skip
+        rows.append(
+            Row(
+                method=method,
+                encoder=encoder,
+                label=f"{method} ({encoder})" if several_encoders else method,
+                n=len(groups[key]),
+                id=_summary(run["scores"].get("id_test") for run in groups[key]),
+                ood=_summary(run["scores"].get("ood_test") for run in groups[key]),
+                ood_by_id_val=_summary(run["scores"].get("ood_test_by_id_val") for run in groups[key]),
+                gap=_summary(_gap(run) for run in groups[key]),
+                paper_id=paper.figure(column="id", **where),
+                paper_ood=paper.figure(column="ood", **where),
+                test=tests[key],
+                p_holm=adjusted[key],
+            )
+        )
+    return Table(
+        dataset=dataset,
+        domain=domain,
+        shift=shift,
+        setting=setting,
+        metric=runs[0].get("metric", "accuracy"),
+        reference=reference if any(row.method == reference for row in rows) else None,
+        rows=tuple(rows),
+        notes=tuple(_notes(rows, runs, reference, asked)),
+    )
+
+
+def tabulate_all(
+    results: Iterable[Result], *, reference: str | None = "grace", asked: int | None = None
+) -> list[Table]:
+    """One table for each dataset, domain, shift and setting among the results, in the order of first appearance.
+
+    Example
+    -------
+    >>> from mario.report import tabulate_all
+    >>> run = {"dataset": "webkb", "setting": "transductive", "method": "erm", "scores": {"ood_test": 0.8}}
+    >>> [table.title for table in tabulate_all([run | {"shift": "concept"}, run | {"shift": "covariate"}])]
+    ['webkb, concept shift, transductive', 'webkb, covariate shift, transductive']
+    """
+    cases: dict[tuple[Any, ...], list[Result]] = {}
+    for result in results:
+        cases.setdefault(tuple(result.get(name) for name in CASE), []).append(result)
+    return [tabulate(runs, reference=reference, asked=asked) for runs in cases.values()]
+
+
+def to_rich(table: Table) -> "RichTable":
+    """The table for a terminal: narrower than the others, with its notes as caption."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    metric = METRICS.get(table.metric, table.metric)
+    heads = ["method", "n", "ID\nby id_val", "OOD\nby ood_val", "OOD\nby id_val", "gap\nID − OOD"]
+    heads += ["paper ID\n(ours − it)", "paper OOD\n(ours − it)"]
+    if table.reference:
+        heads.append(f"OOD − {table.reference}\n(p, Holm)")
+    caption = Text("\n".join(_header_notes(table) + list(table.notes)))
+    out = RichTable(title=Text(f"{table.title}: {metric}, %"), caption=caption, caption_justify="left", box=box.SIMPLE)
+    for index, head in enumerate(heads):
+        out.add_column(Text(head), justify="left" if index == 0 else "right", no_wrap=index == 0)
+    for row in table.rows:
+        style = "bold" if row.method == "mario" else ("dim" if row.method in CONTROLS else None)
+        out.add_row(*(Text(cell) for cell in _narrow_cells(row, table.reference)), style=style)
+    return out
+
+
+def to_markdown(table: Table) -> str:
+    """The table in GitHub's markdown, with its title above and its notes below."""
+    heads = _heads(table)
+    lines = [f"**{_md(table.title)}**", ""]
+    lines.append("| " + " | ".join(_md(head) for head in heads) + " |")
+    lines.append("|:---" + "|---:" * (len(heads) - 1) + "|")
+    lines += ["| " + " | ".join(_md(cell) for cell in _cells(row, table.reference)) + " |" for row in table.rows]
+    lines.append("")
+    lines += [f"- {_md(note)}" for note in _header_notes(table) + list(table.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def to_html(table: Table) -> str:
+    """The table as an HTML fragment, the paired tests in a second one; both scroll in themselves on a narrow screen."""
+    metric = METRICS.get(table.metric, table.metric)
+    top = (
+        '<tr><th rowspan="2" scope="col">Method</th><th rowspan="2" scope="col">n</th>'
+        f'<th colspan="4" scope="colgroup">Ours, {escape(metric)} %</th>'
+        '<th colspan="4" scope="colgroup">The paper’s, and ours less the paper’s</th></tr>\n'
+    )
+    heads = [f"{column} <small>chosen on {rule}</small>" for column, rule in _CHOSEN]
+    heads += ["Gap <small>ID − OOD</small>", "ID", "diff.", "OOD", "diff."]
+    main = _html_table(
+        f"Results: {table.title}",
+        top + _html_heads(heads),
+        [(row, [row.label, str(row.n), *_score_cells(row), *_paper_cells(row)]) for row in table.rows],
+    )
+    notes = "".join(f"<li>{escape(note)}</li>" for note in _header_notes(table) + list(table.notes))
+    tests = ""
+    if table.reference and any(row.test for row in table.rows):
+        heads = ["Method", "pairs", "difference", "95 % interval", "won / tied / lost", "p", "p <small>Holm</small>"]
+        heads.append("difference <small>averaged by split</small>")
+        tests = _html_table(
+            f"OOD {metric} less that of {table.reference}, same split and seed, in points",
+            _html_heads(heads),
+            [(row, [row.label, *_test_cells(row)]) for row in table.rows if row.test],
+        )
+    return f'{main}\n{tests}\n<ul class="notes">{notes}</ul>'
+
+
+def verdict(table: Table, *, subject: str = "mario") -> str:
+    """What the paired test says about ``subject`` and the table's reference, in the same words whichever way it falls.
+
+    Example
+    -------
+    >>> from mario.report import tabulate, verdict
+    >>> run = {"dataset": "good-cbas", "shift": "concept", "setting": "transductive", "split_seed": 0, "encoder": "gcn"}
+    >>> runs = [run | {"method": m, "seed": s, "scores": {"ood_test": 0.9}} for m in ("grace", "mario") for s in (0, 1)]
+    >>> verdict(tabulate(runs)).split(": ")[0]
+    'OOD accuracy of mario less that of grace, same split and same seed'
+    """
+    row = table.row(subject)
+    if table.reference is None or row is None or row.test is None:
+        return f"No paired test: the results hold no runs of {subject} and of a reference on the same split and seed."
+    test = row.test
+    metric = METRICS.get(table.metric, table.metric)
+    head = f"OOD {metric} of {row.label} less that of {table.reference}, same split and same seed"
+    if test.p_wilcoxon is None:
+        return f"{head}: {points(test.mean_difference)} points on a single pair, from which nothing follows."
+    direction = "above" if test.mean_difference > 0 else "below"
+    if test.p_wilcoxon < 0.05:
+        finding = f"On these runs {row.label} stands {direction} {table.reference} at the 5 % level."
+    else:
+        finding = "On these runs neither stands above the other at the 5 % level: this is no evidence of a difference."
+    sentences = [
+        f"{head}: {points(test.mean_difference)} points "
+        f"(95 % interval {points(test.ci_low)} to {points(test.ci_high)}; n = {test.n} pairs; Wilcoxon signed-rank "
+        f"p = {p_value(test.p_wilcoxon)}; {test.wins} won, {test.ties} tied, {test.losses} lost).".replace("= <", "<"),
+        finding,
+    ]
+    if test.by_split is not None:
+        spread = "" if test.by_split.sd is None else f" ± {100 * test.by_split.sd:.2f}"
+        splits = "1 split" if test.by_split.n_splits == 1 else f"{test.by_split.n_splits} splits"
+        sentences.append(f"Averaged within each split first: {points(test.by_split.mean)}{spread} over {splits}.")
+    ours, theirs = row.paper_ood, next(r.paper_ood for r in table.rows if r.method == table.reference)
+    if ours is not None and theirs is not None and ours.mean is not None and theirs.mean is not None:
+        gain = points((ours.mean - theirs.mean) / 100)
+        sentences.append(f"The paper has {gain} ({ours.mean:.2f} and {theirs.mean:.2f}, {ours.table}), without a test.")
+    return " ".join(sentences)
+
+
+def percent(summary: Summary | None) -> str:
+    """``93.33 ± 1.20``; without the spread for a single run.
+
+    Example
+    -------
+    >>> from mario.experiments.statistics import summarise
+    >>> from mario.report.table import percent
+    >>> percent(summarise([0.9, 0.92])), percent(summarise([0.9])), percent(None)
+    ('91.00 ± 1.41', '90.00', '–')
+    """
+    if summary is None:
+        return "–"
+    return f"{100 * summary.mean:.2f}" + ("" if summary.sd is None else f" ± {100 * summary.sd:.2f}")
+
+
+def points(fraction: float) -> str:
+    """A difference in percentage points with its sign, the minus a minus.
+
+    Example
+    -------
+    >>> from mario.report.table import points
+    >>> points(0.0264), points(-0.01), points(0.0)
+    ('+2.64', '−1.00', '0.00')
+    """
+    text = f"{100 * fraction:+.2f}"
+    return "0.00" if float(text) == 0 else text.replace("-", "−")
+
+
+def p_value(p: float | None) -> str:
+    """A p-value to three decimals, never as zero.
+
+    Example
+    -------
+    >>> from mario.report.table import p_value
+    >>> p_value(0.0312), p_value(0.00002), p_value(None)
+    ('0.031', '< 0.001', '–')
+    """
+    if p is None:
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _checked(result: Result) -> Result:
+    for name in ("dataset", "method", "scores"):
+        if name not in result:
+            raise MarioError(f"results must be result.json contents; one has no {name!r}, only {sorted(result)}")
+    return result
+
+
+def _rank(key: tuple[str, str]) -> tuple[int, str, str]:
+    method, encoder = key
+    if method == "mario":
+        return len(_ORDER) + 1, method, encoder
+    return _ORDER.index(method) if method in _ORDER else len(_ORDER), method, encoder
+
+
+def _summary(values: Iterable[float | None]) -> Summary | None:
+    known = [value for value in values if value is not None]
+    return summarise(known) if known else None
+
+
+def _gap(run: Result) -> float | None:
+    id_test, ood_test = run["scores"].get("id_test"), run["scores"].get("ood_test")
+    return None if id_test is None or ood_test is None else id_test - ood_test
+
+
+def _against(
+    reference: str | None, key: tuple[str, str], groups: Mapping[tuple[str, str], Sequence[Result]]
+) -> Paired | None:
+    method, encoder = key
+    candidates = {e: runs for (m, e), runs in groups.items() if m == reference}
+    # Raw features have no encoder: they are set against the reference wherever there is only one of it.
+    other = candidates.get(encoder) or (next(iter(candidates.values())) if len(candidates) == 1 else None)
+    if method == reference or other is None:
+        return None
+    try:
+        pairs = pair(groups[key], other, "ood_test")
+    except NothingToPairError:
+        return None
+    return paired(pairs.a, pairs.b, splits=pairs.splits)
+
+
+def _heads(table: Table) -> list[str]:
+    metric = METRICS.get(table.metric, table.metric)
+    heads = ["method", "n", *(f"{column} {metric} % (chosen on {rule})" for column, rule in _CHOSEN)]
+    heads += ["gap ID − OOD", "paper ID", "ours − paper", "paper OOD", "ours − paper"]
+    if table.reference:
+        heads += [f"OOD − {table.reference}", "95 % interval", "p", "p (Holm)"]
+    return heads
+
+
+def _cells(row: Row, reference: str | None) -> list[str]:
+    cells = [row.label, str(row.n), *_score_cells(row), *_paper_cells(row)]
+    if reference is None:
+        return cells
+    if row.test is None:
+        return [*cells, "reference" if row.method == reference else "–", "–", "–", "–"]
+    _, difference, interval, _, p, p_holm, _ = _test_cells(row)
+    return [*cells, difference, interval, p, p_holm]
+
+
+def _narrow_cells(row: Row, reference: str | None) -> list[str]:
+    paper_id, by_id, paper_ood, by_ood = _paper_cells(row)
+    *scores, _ = _score_cells(row)
+    cells = [row.label, str(row.n), *scores, "–" if row.gap is None else points(row.gap.mean)]
+    for figure, difference in ((paper_id, by_id), (paper_ood, by_ood)):
+        cells.append(figure if difference == "–" else f"{figure.partition(' ')[0]} ({difference})")
+    if reference is not None:
+        nothing = "reference" if row.method == reference else "–"
+        cells.append(nothing if row.test is None else f"{points(row.test.mean_difference)} ({p_value(row.p_holm)})")
+    return cells
+
+
+def _score_cells(row: Row) -> list[str]:
+    return [percent(row.id), percent(row.ood), percent(row.ood_by_id_val), percent(row.gap)]
+
+
+def _paper_cells(row: Row) -> list[str]:
+    cells = []
+    for ours, theirs in ((row.id, row.paper_id), (row.ood, row.paper_ood)):
+        if ours is None or theirs is None or theirs.mean is None:
+            cells += [str(theirs or "–"), "–"]
+        else:
+            cells += [str(theirs), points(ours.mean - theirs.mean / 100)]
+    return cells
+
+
+def _test_cells(row: Row) -> list[str]:
+    test = row.test
+    if test is None:
+        return ["–"] * 7
+    by_split = "–"
+    if test.by_split is not None:
+        spread = "" if test.by_split.sd is None else f" ± {100 * test.by_split.sd:.2f}"
+        by_split = f"{points(test.by_split.mean)}{spread} ({test.by_split.n_splits})"
+    return [
+        str(test.n),
+        points(test.mean_difference),
+        f"{points(test.ci_low)} to {points(test.ci_high)}",
+        f"{test.wins} / {test.ties} / {test.losses}",
+        p_value(test.p_wilcoxon),
+        p_value(row.p_holm),
+        by_split,
+    ]
+
+
+def _html_heads(heads: Sequence[str]) -> str:
+    return "<tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr>"
+
+
+def _html_table(caption: str, head: str, body: Sequence[tuple[Row, Sequence[str]]]) -> str:
+    rows = []
+    for row, (label, *cells) in body:
+        kind = "subject" if row.method == "mario" else ("control" if row.method in CONTROLS else "compared")
+        data = "".join(f"<td>{escape(cell).replace(' ± ', '&nbsp;±&nbsp;')}</td>" for cell in cells)
+        rows.append(f'<tr class="{kind}"><th scope="row">{escape(label)}</th>{data}</tr>')
+    text = escape(caption)
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{text}"><table>\n<caption>{text}</caption>\n'
+        f"<thead>{head}</thead>\n<tbody>\n" + "\n".join(rows) + "\n</tbody></table></div>"
+    )
+
+
+def _header_notes(table: Table) -> list[str]:
+    notes = [
+        "Mean ± sample standard deviation over n runs, in percent. ID: the checkpoint that is best on the ID "
+        "validation set; OOD: the one that is best on the OOD validation set, as in the paper; the second OOD column "
+        "keeps the checkpoint chosen on the ID validation set, without any OOD label."
+    ]
+    printed = {f.table for row in table.rows for f in (row.paper_id, row.paper_ood) if f is not None}
+    if printed:
+        notes.append(
+            f"The paper’s figures are from its {' and '.join(sorted(printed))}: 10 runs on the published split and the "
+            "authors’ full schedule."
+        )
+    if table.reference:
+        notes.append(
+            f"Differences to {table.reference} are in points over runs with the same split and seed: bootstrap "
+            "interval, Wilcoxon signed-rank p, and p after Holm’s correction for the comparisons of this table. Seeds "
+            "within a split are not independent, so both p-values are on the small side."
+        )
+    return notes
+
+
+def _notes(rows: Sequence[Row], runs: Sequence[Result], reference: str | None, asked: int | None) -> list[str]:
+    faults = dict.fromkeys(fault for run in runs for fault in run.get("faults") or ())
+    notes = [f"Known fault of the data: {fault}" for fault in faults]
+    if asked is not None:
+        short = [f"{row.label} has {row.n}" for row in rows if row.n != asked]
+        if short:
+            notes.append(f"{asked} runs a method were asked for; {', '.join(short)}.")
+    for row in rows:
+        scored = row.ood.n if row.ood else 0
+        if scored != row.n:
+            notes.append(
+                f"{row.label}: {row.n - scored} of {row.n} runs have no OOD score and are left out of that mean."
+            )
+        if row.test is not None and row.test.n != scored:
+            notes.append(f"{row.label} is compared with {reference} on the {row.test.n} runs that both have.")
+    for name in ("steps", "checkpoints"):
+        trained = {str(r[name]) for r in runs if r["method"] not in CONTROLS and name in r}
+        if len(trained) > 1:
+            notes.append(
+                f"Not the same number of {name} everywhere ({', '.join(sorted(trained))}): not a fair comparison."
+            )
+    return notes
+
+
+def _md(text: str) -> str:
+    for mark in ("\\", "|", "*", "<", "`"):
+        text = text.replace(mark, "&lt;" if mark == "<" else "\\" + mark)
+    return text.replace("\n", " ")

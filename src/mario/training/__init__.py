@@ -1,0 +1,17 @@
+"""A method and a graph in, a trained method out: the loop, its checkpoints and its log."""
+
+from mario.training.checkpoint import Checkpoint
+from mario.training.log import Log
+from mario.training.loop import Epoch, Sampler, Trainable, pauses, train
+from mario.training.schedule import learning_rate_factor
+
+__all__ = [
+    "Checkpoint",
+    "Epoch",
+    "Log",
+    "Sampler",
+    "Trainable",
+    "learning_rate_factor",
+    "pauses",
+    "train",
+]

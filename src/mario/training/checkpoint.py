@@ -1,0 +1,85 @@
+"""Everything needed to go on after a kill as if nothing had happened, in one file."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from mario.errors import MarioError
+from mario.files import write_whole
+
+
+@dataclass
+class Checkpoint:
+    """Weights, optimiser state, generator and position.
+
+    The file is a safetensors file whose header holds the position as JSON: one rename makes the whole of it appear,
+    and reading it runs no code.
+    """
+
+    step: int
+    tensors: dict[str, Tensor]
+    records: list[dict[str, Any]] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def capture(
+        cls,
+        step: int,
+        model: nn.Module,
+        optimiser: Optimizer,
+        generator: torch.Generator,
+        records: list[dict[str, Any]],
+        extra: dict[str, Any],
+    ) -> "Checkpoint":
+        tensors = {f"model.{name}": tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+        for index, state in optimiser.state_dict()["state"].items():
+            for key, value in state.items():
+                tensors[f"optimiser.{index}.{key}"] = torch.as_tensor(value).cpu().contiguous()
+        tensors["generator"] = generator.get_state()
+        return cls(step, tensors, records, extra)
+
+    def restore(self, model: nn.Module, optimiser: Optimizer, generator: torch.Generator) -> None:
+        try:
+            model.load_state_dict({k.removeprefix("model."): v for k, v in self.tensors.items() if k.startswith("model.")})
+        except RuntimeError as error:
+            raise MarioError(f"the checkpoint is of another model: {str(error).splitlines()[-1].strip()}") from None
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in self.tensors.items():
+            if name.startswith("optimiser."):
+                _, index, key = name.split(".", 2)
+                state.setdefault(int(index), {})[key] = value
+        optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+        generator.set_state(self.tensors["generator"])
+
+    def save(self, folder: Path) -> None:
+        """Write ``folder/STEP.safetensors``, then drop all but the newest two."""
+        header = {"mario": json.dumps({"step": self.step, "records": self.records, "extra": self.extra})}
+        write_whole(folder / f"{self.step:09d}.safetensors", lambda name: save_file(self.tensors, name, header))
+        for old in sorted(folder.glob("*.safetensors"))[:-2]:
+            old.unlink()
+
+    @classmethod
+    def newest(cls, folder: Path) -> "Checkpoint | None":
+        """The newest checkpoint that can be read; ``None`` where there is none at all."""
+        files = sorted(folder.glob("*.safetensors"), reverse=True)
+        faults = []
+        for file in files:
+            try:
+                with safe_open(file, framework="pt") as opened:
+                    header = json.loads((opened.metadata() or {})["mario"])
+                    tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+                return cls(header["step"], tensors, header["records"], header["extra"])
+            except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
+                faults.append(f"{file}: {error}")
+        if faults:
+            raise MarioError(
+                "no checkpoint can be read (" + "; ".join(faults) + f"). Remove {folder} to start this run again"
+            )
+        return None

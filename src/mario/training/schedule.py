@@ -1,0 +1,28 @@
+"""The learning rate as a function of the step alone, so that there is no state to save."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+Schedule = Literal["constant", "steps", "cosine"]
+
+
+def learning_rate_factor(
+    step: int, total: int, *, schedule: Schedule = "constant", milestones: Sequence[int] = (), warmup: int = 0
+) -> float:
+    """What the base learning rate is multiplied with at optimiser step ``step`` of ``total``, counted from 0.
+
+    ``steps`` multiplies by 0.1 at every milestone, an optimiser step (the released code of MARIO: after 150);
+    ``cosine`` goes down to zero; ``warmup`` steps of linear rise come before either.
+
+    Example:
+        >>> [round(learning_rate_factor(s, 300, schedule="steps", milestones=[150]), 3) for s in (0, 149, 150, 299)]
+        [1.0, 1.0, 0.1, 0.1]
+    """
+    if step < warmup:
+        return (step + 1) / warmup
+    if schedule == "steps":
+        return 0.1 ** sum(step >= milestone for milestone in milestones)
+    if schedule == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, total - warmup)))
+    return 1.0

@@ -1,0 +1,34 @@
+"""Views one after another."""
+
+import torch
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
+
+from mario.errors import MarioError
+from mario.views.view import View
+
+
+class Chain(View):
+    """Applies views in order and hands the generator to each.
+
+    A PyG transform that is no :class:`View` may be among them; it is called without the generator.
+
+    Example:
+        >>> from mario.views import DropEdges, MaskFeatures
+        >>> Chain(DropEdges(0.2), MaskFeatures(0.3))
+        Chain(DropEdges(0.2), MaskFeatures(0.3))
+    """
+
+    def __init__(self, *views: BaseTransform) -> None:
+        for view in views:
+            if not isinstance(view, BaseTransform):
+                raise MarioError(f"views must be views or PyG transforms, got {view!r}")
+        self.views = views
+
+    def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
+        for view in self.views:
+            data = view(data, generator) if isinstance(view, View) else view(data)
+        return data
+
+    def __repr__(self) -> str:
+        return f"Chain({', '.join(map(repr, self.views))})"

@@ -1,0 +1,195 @@
+"""`info_nce` against the formula, its gradient, its memory and its errors."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mario.contrast import info_nce, nce
+from mario.errors import MarioError
+
+
+def slow_info_nce(u: Tensor, v: Tensor, tau: float) -> Tensor:
+    """The formula, term by term."""
+    n = len(u)
+
+    def s(a: Tensor, b: Tensor) -> Tensor:
+        return torch.cosine_similarity(a, b, dim=0) / tau
+
+    def loss(a: Tensor, b: Tensor, i: int) -> Tensor:
+        terms = [s(a[i], b[j]) for j in range(n)] + [s(a[i], a[j]) for j in range(n) if j != i]
+        return torch.logsumexp(torch.stack(terms), 0) - s(a[i], b[i])
+
+    return torch.stack([(loss(u, v, i) + loss(v, u, i)) / 2 for i in range(n)]).mean()
+
+
+def pair(n: int, d: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
+    u = torch.randn(n, d, generator=generator, dtype=dtype)
+    return u.requires_grad_(), (u.detach() + torch.randn(n, d, generator=generator, dtype=dtype)).requires_grad_()
+
+
+def test_two_orthogonal_nodes() -> None:
+    eye = torch.eye(2)
+    expected = -math.log(math.e / (math.e + 1 + 1))
+    assert info_nce(eye, 5 * eye, tau=1.0).item() == pytest.approx(expected)
+
+
+def test_one_node_has_no_negative(generator: torch.Generator) -> None:
+    u, v = pair(1, 4, generator)
+    loss = info_nce(u, v)
+    loss.backward()
+    assert loss.item() == pytest.approx(0, abs=1e-12)
+    assert u.grad is not None
+    assert u.grad.abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("keep", [0, 2**24])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9])
+@pytest.mark.parametrize("tau", [0.5, 0.002])
+def test_equals_the_formula_at_tile_boundaries(
+    monkeypatch: pytest.MonkeyPatch, generator: torch.Generator, n: int, tau: float, keep: int
+) -> None:
+    monkeypatch.setattr(nce, "_TILE", 4)
+    monkeypatch.setattr(nce, "_KEEP", keep)
+    u, v = pair(n, 3, generator)
+    ours, slow = info_nce(u, v, tau), slow_info_nce(u, v, tau)
+    torch.testing.assert_close(ours, slow)
+    torch.testing.assert_close(torch.autograd.grad(ours, (u, v)), torch.autograd.grad(slow, (u, v)))
+
+
+@pytest.mark.parametrize("tau", [0.3, 0.002])
+def test_gradcheck(monkeypatch: pytest.MonkeyPatch, generator: torch.Generator, tau: float) -> None:
+    monkeypatch.setattr(nce, "_TILE", 2)
+    u, v = pair(5, 3, generator)
+    if tau < 0.01:
+        # At τ = 0.002 differences of far-off rows drown in rounding: near-collinear rows keep the exponents mixed.
+        u, v = ((1 + 0.02 * z.detach()).requires_grad_() for z in (u, v))
+    assert torch.autograd.gradcheck(lambda a, b: info_nce(a, b, tau), (u, v), atol=1e-4 if tau < 0.01 else 1e-6)
+
+
+def test_only_one_side_needs_a_gradient_and_both_may_be_the_same(generator: torch.Generator) -> None:
+    u, v = pair(6, 3, generator)
+    both = torch.autograd.grad(info_nce(u, v), (u, v))
+    torch.testing.assert_close(torch.autograd.grad(info_nce(u, v.detach()), u)[0], both[0])
+    torch.testing.assert_close(torch.autograd.grad(info_nce(u.detach(), v), v)[0], both[1])
+    assert not info_nce(u.detach(), v.detach()).requires_grad
+    torch.testing.assert_close(
+        torch.autograd.grad(info_nce(u, u), u)[0], torch.autograd.grad(slow_info_nce(u, u, 0.5), u)[0]
+    )
+
+
+def test_backward_twice_through_a_kept_graph(generator: torch.Generator) -> None:
+    u, v = pair(6, 3, generator)
+    loss = info_nce(u, v)
+    first = torch.autograd.grad(loss, (u, v), retain_graph=True)
+    torch.testing.assert_close(torch.autograd.grad(2 * loss, (u, v)), tuple(2 * g for g in first))
+
+
+def test_non_contiguous_rows(generator: torch.Generator) -> None:
+    wide = torch.randn(3, 12, generator=generator, dtype=torch.float64, requires_grad=True)
+    u, v = wide.t()[::2], wide.t()[1::2]
+    assert not u.is_contiguous()
+    ours, slow = info_nce(u, v), slow_info_nce(u, v, 0.5)
+    torch.testing.assert_close(ours, slow)
+    torch.testing.assert_close(torch.autograd.grad(ours, wide), torch.autograd.grad(slow, wide))
+
+
+def test_order_of_nodes_does_not_matter(monkeypatch: pytest.MonkeyPatch, generator: torch.Generator) -> None:
+    monkeypatch.setattr(nce, "_TILE", 5)
+    u, v = pair(13, 4, generator)
+    order = torch.randperm(13, generator=generator)
+    here, there = info_nce(u, v), info_nce(u[order], v[order])
+    torch.testing.assert_close(here, there)
+    torch.testing.assert_close(torch.autograd.grad(here, (u, v)), torch.autograd.grad(there, (u, v)))
+    torch.testing.assert_close(info_nce(v, u), here)
+
+
+def test_lengths_of_rows_do_not_matter(generator: torch.Generator) -> None:
+    u, v = pair(6, 3, generator)
+    lengths = torch.rand(6, 1, generator=generator, dtype=torch.float64) + 0.1
+    torch.testing.assert_close(info_nce(u * lengths, v / lengths), info_nce(u, v))
+
+
+@pytest.mark.parametrize("tau", [0.5, 0.01, 0.001])
+def test_float32_is_close_to_float64_at_any_temperature(generator: torch.Generator, tau: float) -> None:
+    u, v = pair(40, 300, generator)
+    exact = info_nce(u, v, tau)
+    grads = torch.autograd.grad(exact, (u, v))
+    u32, v32 = (z.detach().float().requires_grad_() for z in (u, v))
+    loss = info_nce(u32, v32, tau)
+    rounded = torch.autograd.grad(loss, (u32, v32))
+    assert loss.item() == pytest.approx(exact.item(), rel=1e-4, abs=1e-4)
+    for ours, wanted in zip(rounded, grads, strict=True):
+        assert (ours.double() - wanted).norm() < 2e-3 * wanted.norm() + 1e-6
+
+
+def test_zero_rows_are_orthogonal_to_all_and_get_no_gradient(generator: torch.Generator) -> None:
+    u, v = pair(4, 3, generator, torch.float32)
+    with torch.no_grad():
+        u[1] = 0
+    loss = info_nce(u, v, tau=0.01)
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert u.grad is not None
+    assert v.grad is not None
+    assert torch.equal(u.grad[1], torch.zeros(3))
+    assert torch.isfinite(u.grad).all()
+    assert torch.isfinite(v.grad).all()
+
+
+def test_nan_is_not_swallowed(generator: torch.Generator) -> None:
+    u, v = pair(4, 3, generator)
+    assert torch.isnan(info_nce(u.detach().index_fill(0, torch.tensor([2]), torch.nan), v))
+
+
+class LargestTensor(TorchDispatchMode):
+    """Remembers the most numbers that any result of an operation had."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        out = func(*args, **(kwargs or {}))
+        for tensor in out if isinstance(out, list | tuple) else [out]:
+            if isinstance(tensor, Tensor):
+                self.numel = max(self.numel, tensor.numel())
+        return out
+
+
+@pytest.mark.parametrize("tau", [0.5, 0.005])
+def test_no_tensor_of_nodes_by_nodes(generator: torch.Generator, tau: float) -> None:
+    u, v = pair(3000, 4, generator, torch.float32)
+    with LargestTensor() as largest:
+        info_nce(u, v, tau).backward()
+    assert 3000 * 4 <= largest.numel <= nce._TILE**2
+
+
+def test_second_derivatives_are_refused(generator: torch.Generator) -> None:
+    u, v = pair(4, 3, generator)
+    (grad,) = torch.autograd.grad(info_nce(u, v), u, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        grad.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("u", "v", "tau", "message"),
+    [
+        (torch.ones(3, 2), torch.ones(4, 2), 0.5, r"\(3, 2\) and \(4, 2\)"),
+        (torch.ones(3, 2), torch.ones(3, 5), 0.5, r"\(3, 2\) and \(3, 5\)"),
+        (torch.ones(3), torch.ones(3), 0.5, r"u must be a non-empty matrix.*\(3,\)"),
+        (torch.ones(0, 2), torch.ones(0, 2), 0.5, r"non-empty.*\(0, 2\)"),
+        (torch.ones(3, 2), torch.ones(3, 2).long(), 0.5, "v must be a floating-point tensor.*int64"),
+        (torch.ones(3, 2), [[1.0, 2.0]], 0.5, "v must be a floating-point tensor.*list"),
+        (torch.ones(3, 2), torch.ones(3, 2).double(), 0.5, "float32 on cpu and torch.float64"),
+        (torch.ones(3, 2), torch.ones(3, 2), 0.0, "tau must be a finite number above 0, got 0.0"),
+        (torch.ones(3, 2), torch.ones(3, 2), -1, "tau .* got -1"),
+        (torch.ones(3, 2), torch.ones(3, 2), math.nan, "tau .* got nan"),
+        (torch.ones(3, 2), torch.ones(3, 2), math.inf, "tau .* got inf"),
+    ],
+)
+def test_wrong_input(u: Tensor, v: Tensor, tau: float, message: str) -> None:
+    with pytest.raises(MarioError, match=message):
+        info_nce(u, v, tau)

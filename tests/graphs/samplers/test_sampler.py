@@ -1,0 +1,160 @@
+"""What all samplers have in common."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from mario.errors import MarioError
+from mario.graphs.samplers import Clusters, FullGraph, Neighbours, RandomWalk, Sampler
+from mario.graphs.subgraph import subgraph
+
+Make = Callable[[Data], Sampler]
+SAMPLERS: dict[str, Make] = {
+    "full": FullGraph,
+    "walk": lambda data: RandomWalk(data, roots=4, length=2),
+    "saint": lambda data: RandomWalk(
+        data, roots=4, length=2, normalise=True, pre_samples=5, generator=torch.Generator().manual_seed(9)
+    ),
+    "neighbours": lambda data: Neighbours(data, seeds=4, fanouts=[2, 1]),
+    "bfs": lambda data: Clusters(data, clusters=min(6, data.num_nodes), method="bfs"),
+    "metis": lambda data: Clusters(data, clusters=min(6, data.num_nodes), method="metis"),
+}
+every_sampler = pytest.mark.parametrize("make", SAMPLERS.values(), ids=SAMPLERS.keys())
+
+
+def graph(*, sparse: bool = False) -> Data:
+    generator = torch.Generator().manual_seed(5)
+    x = torch.rand((30, 4), generator=generator)
+    return Data(
+        x=x.to_sparse_csr() if sparse else x,
+        edge_index=torch.randint(30, (2, 80), generator=generator),
+        edge_attr=torch.arange(80).view(80, 1),
+        y=torch.arange(30),
+        train_mask=torch.arange(30) % 2 == 0,
+        prior=torch.tensor([0.1, 0.9]),
+        temperature=torch.tensor(0.5),
+        name="thirty",
+        faults=["none"],
+    )
+
+
+def same(left: Data, right: Data) -> bool:
+    one, two = ({k: v.to_dense() for k, v in data if isinstance(v, torch.Tensor)} for data in (left, right))
+    return one.keys() == two.keys() and all(torch.equal(one[key], two[key]) for key in one)
+
+
+@every_sampler
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_a_batch_carries_its_part_of_every_attribute(make: Make, sparse: bool, generator: torch.Generator) -> None:
+    data = graph(sparse=sparse)
+    sampler = make(data)
+    for batch in [sampler.sample(generator), *sampler.epoch(generator)]:
+        assert batch.num_nodes == batch.n_id.numel() == batch.n_id.unique().numel()
+        assert batch.x.layout == data.x.layout
+        assert torch.equal(batch.x.to_dense(), data.x.to_dense()[batch.n_id])
+        assert torch.equal(batch.y, batch.n_id)
+        assert torch.equal(batch.train_mask, batch.n_id % 2 == 0)
+        assert torch.equal(batch.n_id[batch.edge_index], data.edge_index[:, batch.edge_attr.view(-1)])
+        assert batch.edge_attr.unique().numel() == batch.num_edges
+        assert torch.equal(batch.prior, data.prior)
+        assert (batch.temperature, batch.name, batch.faults) == (torch.tensor(0.5), "thirty", ["none"])
+
+
+@every_sampler
+def test_same_generator_state_gives_the_same_batches(make: Make) -> None:
+    sampler = make(graph())
+    one, two = (torch.Generator().manual_seed(3) for _ in range(2))
+    for _ in range(3):
+        assert same(sampler.sample(one), sampler.sample(two))
+    for left, right in zip(sampler.epoch(one), sampler.epoch(two), strict=True):
+        assert same(left, right)
+    assert torch.equal(one.get_state(), two.get_state())
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLERS if name != "full"])
+def test_other_generator_states_give_other_batches(name: str) -> None:
+    sampler = SAMPLERS[name](graph())
+    batches = [sampler.sample(torch.Generator().manual_seed(seed)).n_id.tolist() for seed in range(8)]
+    assert any(batch != batches[0] for batch in batches)
+
+
+@every_sampler
+def test_the_default_generator_serves_where_none_is_given_and_is_left_alone_otherwise(make: Make) -> None:
+    sampler = make(graph())
+    before = torch.get_rng_state()
+    given = sampler.sample(torch.Generator().manual_seed(11))
+    list(sampler.epoch(torch.Generator().manual_seed(11)))
+    assert torch.equal(torch.get_rng_state(), before)
+    with torch.random.fork_rng():
+        torch.manual_seed(11)
+        assert same(sampler.sample(), given)
+
+
+def test_drawing_in_advance_leaves_the_default_generator_alone() -> None:
+    before = torch.get_rng_state()
+    RandomWalk(graph(), roots=4, length=2, normalise=True, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@every_sampler
+def test_the_graph_is_left_alone(make: Make, generator: torch.Generator) -> None:
+    data = graph()
+    identities = {key: id(value) for key, value in data}
+    batch = make(data).sample(generator)
+    batch.extra = 1
+    assert {key: id(value) for key, value in data} == identities
+    assert same(data, graph())
+
+
+@every_sampler
+def test_ids_of_an_earlier_cut_are_carried_on(make: Make, generator: torch.Generator) -> None:
+    cut = subgraph(graph(), torch.arange(10, 30))
+    for batch in make(cut).epoch(generator):
+        assert torch.equal(batch.n_id, batch.y)
+        assert (batch.n_id >= 10).all()
+
+
+@every_sampler
+@pytest.mark.parametrize(
+    ("nodes", "edges"),
+    [(1, []), (1, [(0, 0)]), (5, []), (4, [(0, 1)]), (3, [(0, 1), (0, 1), (1, 0)]), (7, [(i, i) for i in range(7)])],
+    ids=["one node", "one loop", "no edges", "isolated", "parallel", "loops"],
+)
+def test_small_and_odd_graphs(make: Make, nodes: int, edges: list[tuple[int, int]], generator: torch.Generator) -> None:
+    edge_index = torch.tensor(edges, dtype=torch.int64).view(-1, 2).t()
+    sampler = make(Data(x=torch.ones(nodes, 2), edge_index=edge_index))
+    for batch in [sampler.sample(generator), *sampler.epoch(generator)]:
+        assert 1 <= batch.num_nodes <= nodes
+        assert batch.x.shape == (batch.num_nodes, 2)
+        assert batch.num_edges <= len(edges)
+        if batch.num_edges:
+            assert int(batch.edge_index.max()) < batch.num_nodes
+
+
+@every_sampler
+def test_a_graph_without_features_is_sampled(make: Make, generator: torch.Generator) -> None:
+    batch = make(Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=6)).sample(generator)
+    assert batch.num_nodes == batch.n_id.numel()
+
+
+@every_sampler
+@pytest.mark.parametrize(
+    ("data", "match"),
+    [
+        (Data(x=torch.ones(0, 2), edge_index=torch.empty(2, 0, dtype=torch.int64)), "no nodes"),
+        (Data(x=torch.ones(3, 2)), r"shape \[2, edges\], got None"),
+        (Data(x=torch.ones(3, 2), edge_index=torch.zeros(3, 2, dtype=torch.int64)), r"got shape \(3, 2\)"),
+        (
+            Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0.0], [float("nan")]])),
+            "must be int64, got torch.float32",
+        ),
+        (Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0], [3]])), r"ids in 0\.\.2, got 0\.\.3"),
+        (Data(x=torch.ones(3, 2), edge_index=torch.tensor([[-1], [2]])), r"ids in 0\.\.2, got -1\.\.2"),
+    ],
+    ids=["no nodes", "no edge_index", "shape", "type", "too large", "negative"],
+)
+def test_a_graph_that_is_none_is_an_error(make: Make, data: Data, match: str) -> None:
+    with pytest.raises(MarioError, match=match):
+        make(data)
