@@ -36,7 +36,7 @@ lint: .venv/.dev ## check format, style, types and the direction of imports
 	@echo "import-linter"; $(PY) .venv/bin/lint-imports
 
 docs: .venv/.dev ## build the documentation into site/; a warning is an error
-	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 	@echo "documentation: site/index.html"
 
 benchmark: .venv/.dev ## measure speed and memory against plain references

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from mario.errors import MarioError
 
 
@@ -15,26 +17,33 @@ def write_whole(path: Path, write: Callable[[str], None]) -> None:
 
     If anything fails, a full disk for example, what stood at ``path`` before is still there.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
+    name = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        os.close(handle)
         write(name)
         with open(name, "rb+") as file:
             os.fsync(file.fileno())
         os.chmod(name, 0o644)
         os.replace(name, path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise MarioError(f"cannot write {path}: {error.strerror or error}; what was there before is kept") from error
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    except (OSError, SafetensorError) as error:  # safetensors has an error of its own for a full disk
+        reason = getattr(error, "strerror", None) or error
+        raise MarioError(f"cannot write {path}: {reason}; what was there before is kept") from error
+    finally:
+        if name:
+            Path(name).unlink(missing_ok=True)  # there only if something failed
+
+
+def write_text(path: Path, text: str) -> None:
+    def write(name: str) -> None:
+        Path(name).write_text(text, encoding="utf-8")
+
+    write_whole(path, write)
 
 
 def write_json(path: Path, value: Any) -> None:
-    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-    write_whole(path, lambda name: Path(name).write_text(text, encoding="utf-8") and None)
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path) -> Any:
@@ -42,5 +51,7 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise MarioError(f"there is no file {path}") from None
+    except OSError as error:
+        raise MarioError(f"cannot read {path}: {error.strerror}") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise MarioError(f"{path} is not valid JSON ({error}); remove it to have it written again") from None

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 import torch
 
@@ -12,7 +14,7 @@ def test_every_step_follows_an_edge_or_stays_at_a_sink(generator: torch.Generato
     assert walks.shape == (20, 7)
     assert walks[:, 0].tolist() == list(range(20))
     for walk in walks.tolist():
-        for here, there in zip(walk, walk[1:], strict=False):
+        for here, there in pairwise(walk):
             assert (here, there) in pairs if here in sources else here == there
 
 

@@ -41,8 +41,9 @@ def sinkhorn(scores: Tensor, *, iterations: int = 3, temperature: float = 0.1) -
         # Nothing can underflow: e^{logits} stays as it is and only its row and column factors change.
         kernel = logits.exp_()
         by_row = kernel.new_ones(kernel.size(0))
+        share = kernel.size(0) / kernel.size(1)
         for _ in range(iterations):
-            by_column = (kernel.t() @ by_row).reciprocal_()
+            by_column = (kernel.t() @ by_row).reciprocal_().mul_(share)
             by_row = (kernel @ by_column).reciprocal_()
         return kernel.mul_(by_column).mul_(by_row.unsqueeze(1))
     for _ in range(iterations):

@@ -1,6 +1,7 @@
 """View encoding: a stack of PyG's convolutions."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import ClassVar
 
 import torch
@@ -56,7 +57,7 @@ class Encoder(nn.Module):
         self.dropout = dropout
         self.last_activation = last_activation
         self.activation = ACTIVATIONS[activation]
-        self.convs = nn.ModuleList(self.convolution(i, o) for i, o in zip(widths, widths[1:], strict=False))
+        self.convs = nn.ModuleList(self.convolution(i, o) for i, o in pairwise(widths))
         self.norms = nn.ModuleList(nn.BatchNorm1d(hidden) if batch_norm else nn.Identity() for _ in self.convs)
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
@@ -68,14 +69,14 @@ class Encoder(nn.Module):
             raise MarioError("batch norm cannot be trained on a graph of one node: set batch_norm=False")
         route = edge_index
         if self.normalisation is not None:
-            route = propagation_matrix(edge_index, x.size(0), self.normalisation)
+            route = propagation_matrix(edge_index, x.size(0), self.normalisation, x.dtype)
         last = len(self.convs) - 1
         for i, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
             x = norm(conv(x, route))
             if i < last or self.last_activation:
                 x = self.activation(x)
             if self.training and self.dropout:
-                kept = torch.empty(x.shape).bernoulli_(1 - self.dropout, generator=generator).to(x.device)
+                kept = torch.empty(x.shape).bernoulli_(1 - self.dropout, generator=generator).to(x)
                 x = x * kept / (1 - self.dropout)
         return x
 

@@ -2,6 +2,8 @@
 
 from torch import Tensor, nn
 
+from mario.errors import MarioError
+
 
 class Projector(nn.Module):
     """Linear, batch norm, activation, linear; thrown away after training.
@@ -12,9 +14,16 @@ class Projector(nn.Module):
         torch.Size([3, 4])
     """
 
-    def __init__(self, in_channels: int, *, hidden: int | None = None, out: int | None = None, batch_norm: bool = True):
+    def __init__(
+        self, in_channels: int, *, hidden: int | None = None, out: int | None = None, batch_norm: bool = True
+    ) -> None:
         super().__init__()
-        hidden, out = hidden or in_channels, out or in_channels
+        hidden = in_channels if hidden is None else hidden
+        out = in_channels if out is None else out
+        if min(in_channels, hidden, out) < 1:
+            raise MarioError(
+                f"a projector needs in_channels, hidden and out of at least 1, got {in_channels}, {hidden}, {out}"
+            )
         self.layers = nn.Sequential(
             nn.Linear(in_channels, hidden),
             nn.BatchNorm1d(hidden) if batch_norm else nn.Identity(),
@@ -23,4 +32,6 @@ class Projector(nn.Module):
         )
 
     def forward(self, h: Tensor) -> Tensor:
+        if self.training and h.size(0) == 1 and isinstance(self.layers[1], nn.BatchNorm1d):
+            raise MarioError("batch norm cannot be trained on one row: set batch_norm=False")
         return self.layers(h)

@@ -34,7 +34,9 @@ def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int
     """
     if data.get("y") is None or data.get("train_mask") is None:
         raise MarioError("an evaluation needs labels y and a train_mask: use transform(data) for embeddings alone")
-    classes = int(data.get("num_classes") or data.y.max() + 1)
+    if not data.train_mask.any():
+        raise MarioError("an evaluation needs labelled training nodes, train_mask holds none")
+    classes = int(data.get("num_classes") or data.y[data.train_mask].max() + 1)
     if model.supervised:
         logits = model.predict(data)  # type: ignore[operator]
     else:

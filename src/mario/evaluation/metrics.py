@@ -1,6 +1,7 @@
 """What a prediction is worth."""
 
 import numpy as np
+import torch
 from sklearn.metrics import f1_score, roc_auc_score
 from torch import Tensor
 
@@ -12,8 +13,8 @@ METRICS = ("accuracy", "roc_auc", "f1")
 def score(logits: Tensor, y: Tensor, metric: str = "accuracy") -> float:
     """The metric of ``logits`` ``[n, classes]`` against labels ``[n]``, a fraction in [0, 1].
 
-    ``roc_auc`` is of the second class, or one class against the rest where there are more; ``f1`` is of the second class
-    where there are two and the macro average otherwise.
+    ``roc_auc`` is of the second class, or where there are more the mean, over the classes found in ``y``, of one
+    against the rest; ``f1`` is of the second class where there are two and the macro average otherwise.
 
     Example:
         >>> import torch
@@ -24,6 +25,8 @@ def score(logits: Tensor, y: Tensor, metric: str = "accuracy") -> float:
         raise MarioError(f"metric must be one of {', '.join(METRICS)}, got '{metric}'")
     if len(y) == 0:
         raise MarioError(f"there is no node to take the {metric} of")
+    if torch.isnan(logits).any():
+        raise MarioError("the predictions hold NaN: training diverged, try a lower lr")
     predicted, truth = logits.argmax(1).numpy(), y.numpy()
     classes = logits.size(1)
     if metric == "accuracy":
@@ -36,4 +39,4 @@ def score(logits: Tensor, y: Tensor, metric: str = "accuracy") -> float:
     probability = logits.double().softmax(1).numpy()
     if classes == 2:
         return float(roc_auc_score(truth, logits[:, 1].double().sub(logits[:, 0].double()).numpy()))
-    return float(roc_auc_score(truth, probability, multi_class="ovr", labels=range(classes)))
+    return float(np.mean([roc_auc_score(truth == c, probability[:, c]) for c in np.unique(truth)]))

@@ -26,7 +26,7 @@ class LinearProbe:
 
     def fit_predict(self, z: Tensor, y: Tensor, z_all: Tensor, classes: int, seed: int = 0) -> Tensor:
         """Logits of ``z_all`` by a layer trained on ``z`` and ``y``; ``seed`` draws its first weights."""
-        _check(z, y, classes)
+        _check(z, y, z_all, classes)
         generator = torch.Generator().manual_seed(seed)
         bound = z.size(1) ** -0.5
         weight = torch.empty(classes, z.size(1)).uniform_(-bound, bound, generator=generator).requires_grad_()
@@ -41,24 +41,29 @@ class LinearProbe:
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticProbe:
-    """ℓ2-regularised logistic regression (liblinear), C chosen on held-out training rows; the paper's for whole graphs."""
+    """ℓ2-regularised logistic regression, C chosen on held-out training rows; the paper's for whole graphs.
+
+    liblinear for two classes; it has no multinomial loss, so lbfgs for more.
+    """
 
     grid: tuple[float, ...] = tuple(2.0**k for k in range(-10, 11))
     held_out: float = 0.2
 
     def fit_predict(self, z: Tensor, y: Tensor, z_all: Tensor, classes: int, seed: int = 0) -> Tensor:
         """Logits of ``z_all``; C is the smallest of ``grid`` with the best accuracy on the held-out rows."""
-        _check(z, y, classes)
+        _check(z, y, z_all, classes)
         order = np.random.default_rng(seed).permutation(len(y))
         cut = max(1, int(len(y) * (1 - self.held_out)))
         fitted, held = order[:cut], order[cut:]
         x, truth = z.numpy(), y.numpy()
+        if len(np.unique(truth)) < 2:
+            raise MarioError(f"logistic regression needs training nodes of two classes, all are of class {truth[0]}")
         if len(held) == 0 or len(np.unique(truth[fitted])) < 2:
             fitted = held = order
 
         def model(c: float, rows: np.ndarray) -> LogisticRegression:
-            base = LogisticRegression(C=c, solver="liblinear" if classes == 2 else "lbfgs", max_iter=1000)
-            return base.fit(x[rows], truth[rows])
+            solver = "liblinear" if classes == 2 else "lbfgs"
+            return LogisticRegression(C=c, solver=solver, max_iter=1000, random_state=seed).fit(x[rows], truth[rows])
 
         accuracies = [model(c, fitted).score(x[held], truth[held]) for c in self.grid]
         best = model(self.grid[int(np.argmax(accuracies))], order)
@@ -70,10 +75,10 @@ class LogisticProbe:
 Probe = LinearProbe | LogisticProbe
 
 
-def _check(z: Tensor, y: Tensor, classes: int) -> None:
+def _check(z: Tensor, y: Tensor, z_all: Tensor, classes: int) -> None:
     if len(y) == 0:
         raise MarioError("a probe needs labelled training nodes, there are none")
-    if not torch.isfinite(z).all():
-        raise MarioError("the embeddings of the training nodes hold NaN or infinity: training diverged, try a lower lr")
+    if not (torch.isfinite(z).all() and torch.isfinite(z_all).all()):
+        raise MarioError("the embeddings hold NaN or infinity: training diverged, try a lower lr")
     if int(y.min()) < 0 or int(y.max()) >= classes:
         raise MarioError(f"labels must lie in 0 to {classes - 1}, got {int(y.min())} to {int(y.max())}")

@@ -121,7 +121,7 @@ def claim(run: Run, folder: Path) -> None:
     """Write ``settings.json``, or check that the one there is of the same run."""
     path = folder / "settings.json"
     if not path.exists():
-        if folder.exists() and any(folder.iterdir()):
+        if folder.exists() and {entry.name for entry in folder.iterdir()} - {"error.txt"}:
             raise MarioError(f"{folder} holds something that is not a run of mario: choose an empty folder")
         write_json(path, run.as_dict())
         return

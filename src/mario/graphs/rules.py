@@ -41,6 +41,13 @@ class SplitRule:
     concept_id: float = 0.15
     control: tuple[float, float, float] = (0.6, 0.2, 0.2)
 
+    def __post_init__(self) -> None:
+        chances = (*self.cuts, *self.pick, *self.bias, *self.control, self.covariate_id, self.concept_id)
+        if any(not 0 <= chance <= 1 for chance in chances) or len(self.pick) != 5 or len(self.bias) != 5:
+            raise MarioError(f"a SplitRule takes fractions from 0 to 1, five each for pick and bias, got {self}")
+        if self.environments < 1 or self.cuts[0] >= self.cuts[1]:
+            raise MarioError(f"a SplitRule takes one environment at least and cuts that grow, got {self}")
+
 
 @dataclass(frozen=True)
 class ColourRule:

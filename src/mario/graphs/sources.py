@@ -70,8 +70,7 @@ def source_graph(card: DatasetCard, *, root: str | os.PathLike[str] | None = Non
         with contextlib.suppress(MarioError):
             return load_graph(kept)
     data = _build(card, folder)
-    with contextlib.suppress(OSError, MarioError):  # a cache that cannot be written is no cache, and no error
-        kept.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(MarioError):  # a cache that cannot be written is no cache, and no error
         save_graph(data, kept)
     return data
 
@@ -97,7 +96,7 @@ def combine(parts: Sequence[Data]) -> Data:
     sizes = [part.x.size(0) for part in parts]
     starts = np.cumsum([0, *sizes[:-1]]).tolist()
     return Data(
-        x=torch.cat([part.x for part in parts]),
+        x=parts[0].x if len(parts) == 1 else torch.cat([part.x for part in parts]),
         edge_index=torch.cat([part.edge_index + start for part, start in zip(parts, starts, strict=True)], dim=1),
         y=torch.cat([part.y for part in parts]),
         part_id=torch.repeat_interleave(torch.arange(len(parts)), torch.tensor(sizes)),
@@ -124,13 +123,10 @@ def read_linqs(folder: Path, university: str) -> Data:
     words: list[np.ndarray] = []
     classes: list[int] = []
     for number, line in _lines(content):
-        page, *row, label = line.split("\t")
-        if (
-            page in page_id
-            or label not in _LINQS_CLASSES
-            or not set(row) <= {"0", "1"}
-            or (words and len(row) != len(words[0]))
-        ):
+        page, *row = line.split("\t")
+        label = row.pop() if row else ""
+        wrong_width = bool(words) and len(row) != len(words[0])
+        if page in page_id or label not in _LINQS_CLASSES or not set(row) <= {"0", "1"} or wrong_width:
             raise MarioError(
                 f"{content.name} line {number} is damaged: it must be a new URL, 0/1 words and a class, by tabs"
             )
@@ -178,10 +174,11 @@ def _build(card: DatasetCard, folder: Path) -> Data:
                 _stage(file, folder, stage, source.npz_members if source else ())
             with contextlib.redirect_stderr(io.StringIO()):  # PyG's "Processing..."
                 graphs = [read_linqs(stage, name) for name in card.parts] if source is None else source.read(stage)
-            data = (
-                combine(graphs) if card.parts else Data(x=graphs[0].x, edge_index=graphs[0].edge_index, y=graphs[0].y)
-            )
-            check_graph(data)
+            for graph in graphs:  # each by itself: side by side, an id past the end of one is a node of the next
+                check_graph(Data(x=graph.x, edge_index=graph.edge_index, y=graph.y))
+            data = combine(graphs)
+            if not card.parts:
+                del data.part_id
         except MarioError as error:
             raise MarioError(f"{card.name} cannot be read from {folder}: {error}") from None
         except Exception as error:  # a parser met something that is not the published format

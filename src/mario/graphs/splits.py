@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 from mario.errors import MarioError
 from mario.graphs.rules import PARTS, SETTINGS, SHIFTS, SplitRule, choose
-from mario.graphs.subgraph import count_nodes
+from mario.graphs.validation import check_graph
 
 TRAIN, ID_VAL, ID_TEST, OOD_VAL, OOD_TEST = range(5)
 _TRAINING_PICKS, _TEST_PICK = (0, 2, 3), 1  # GOOD's picks 1, 3, 4 train and pick 2 tests; pick 5 validates
@@ -59,11 +59,13 @@ def split_graph(
     choose("shift", shift, SHIFTS)
     choose("setting", setting, SETTINGS)
     rule = rule or SplitRule()
-    y = data.get("y")
-    num_nodes = count_nodes(data)
-    if not isinstance(y, Tensor) or y.dtype != torch.int64 or tuple(y.shape) != (num_nodes,):
-        raise MarioError(f"data.y must hold one int64 class for each of the {num_nodes} nodes to be split by labels")
-    values, domain_id = np.unique(_domain_values(data, domain, num_nodes), return_inverse=True)
+    check_graph(Data(x=data.get("x"), edge_index=data.get("edge_index"), y=data.get("y")))
+    if "y" not in data or int(data.y.min()) < 0:
+        raise MarioError(
+            "data.y must give every node a class from 0, as a split needs them; drop the nodes without one"
+        )
+    y = data.y.cpu()
+    values, domain_id = np.unique(_domain_values(data, domain, y.numel()), return_inverse=True)
     ids = torch.from_numpy(domain_id.reshape(-1).astype(np.int64))
     generator = seeded(split_seed)
     if shift == "covariate":
@@ -72,9 +74,13 @@ def split_graph(
     elif shift == "concept":
         split = concept_split(ids, y, rule, generator)
     else:
-        split = no_shift_split(num_nodes, rule, generator)
+        split = no_shift_split(y.numel(), rule, generator)
     named = domain if isinstance(domain, str) else "given"
-    return with_split(data, split, ids, domain=named, shift=shift, setting=setting, split_seed=split_seed)
+    shifted = with_split(data, split, ids, domain=named, shift=shift, setting=setting, split_seed=split_seed)
+    for key, value in {"name": "graph", "metric": "accuracy", "num_classes": int(y.max()) + 1, "faults": []}.items():
+        if key not in data:
+            shifted[key] = value
+    return shifted
 
 
 def covariate_split(
@@ -153,14 +159,14 @@ def with_split(data: Data, split: Split, domain_id: Tensor, **facts: str | int) 
     """A copy of ``data`` with the split's masks, ids and facts; `MarioError` where a part is empty."""
     shifted = copy.copy(data)
     for code, name in enumerate(PARTS):
-        mask = split.part == code
+        mask = (split.part == code).to(data.y.device)
         if not bool(mask.any()):
             raise MarioError(
                 f"the {facts['shift']} split by {facts['domain']!r} leaves {name} empty: {split.part.numel()} nodes in "
                 f"{int(domain_id.unique().numel())} domains are too few; give a domain with more distinct values"
             )
         shifted[f"{name}_mask"] = mask
-    shifted.domain_id, shifted.env_id = domain_id, split.env_id
+    shifted.domain_id, shifted.env_id = domain_id.to(data.y.device), split.env_id.to(data.y.device)
     for key, value in facts.items():
         shifted[key] = value
     return shifted
@@ -246,8 +252,8 @@ def word_counts(x: Tensor) -> Tensor:
     """Row sums of dense or sparse CSR features: a paper's number of words."""
     if x.layout != torch.sparse_csr:
         return x.sum(dim=1)
-    row = torch.repeat_interleave(torch.arange(x.size(0)), x.crow_indices().diff())
-    return torch.zeros(x.size(0), dtype=x.dtype).index_add_(0, row, x.values())
+    row = torch.repeat_interleave(torch.arange(x.size(0), device=x.device), x.crow_indices().diff())
+    return torch.zeros(x.size(0), dtype=x.dtype, device=x.device).index_add_(0, row, x.values())
 
 
 def _index_of(held_out: str, values: np.ndarray) -> int:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
+from mario.files import write_whole
 from mario.graphs.subgraph import csr
 
 _FORMAT = 1
@@ -25,6 +25,7 @@ def save_graph(data: Data, path: str | os.PathLike[str]) -> None:
     The file appears whole or not at all.
 
     Example:
+        >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     save_graph(Data(x=torch.eye(2), name="two"), f"{folder}/two.safetensors")
         ...     load_graph(f"{folder}/two.safetensors")
@@ -45,18 +46,11 @@ def save_graph(data: Data, path: str | os.PathLike[str]) -> None:
         else:
             raise MarioError(f"data.{key} has layout {value.layout}; dense or sparse CSR would do")
     try:
-        described = json.dumps({"format": _FORMAT, "keys": list(data.keys()), "csr": sizes, "plain": plain})
+        described = json.dumps({"format": _FORMAT, "keys": list(data.to_dict()), "csr": sizes, "plain": plain})
     except (TypeError, ValueError) as error:
         raise MarioError(f"a plain attribute of data cannot be written as JSON: {error}") from None
 
-    target = Path(path)
-    try:
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".writing-") as folder:
-            draft = Path(folder) / target.name
-            save_file(_unshared(tensors), draft, metadata={"mario-graph": described})
-            os.replace(draft, target)
-    except (OSError, SafetensorError) as error:
-        raise MarioError(f"cannot write a graph to {path}: {error}") from None
+    write_whole(Path(path), lambda name: save_file(_unshared(tensors), name, metadata={"mario-graph": described}))
 
 
 def load_graph(path: str | os.PathLike[str]) -> Data:

@@ -1,9 +1,9 @@
 """Hyper-parameters as fields of a method: default, allowed values and search range on one line."""
 
 import dataclasses
-import types
+import math
 from collections.abc import Sequence
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from mario.errors import MarioError
 
@@ -57,6 +57,10 @@ def _as_declared(field: "dataclasses.Field[Any]", value: Any) -> Any:
         return tuple(value)
     if kind is not Any and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
         raise MarioError(f"{field.name} must be {_article(kind)}, got {value!r}")
+    if kind is float and not math.isfinite(value):
+        raise MarioError(f"{field.name} must be a finite number, got {value}")
+    if kind is tuple and not all(isinstance(part, int) and not isinstance(part, bool) for part in value):
+        raise MarioError(f"{field.name} must be {_article(kind)}, got {value!r}")
     return value
 
 
@@ -64,7 +68,7 @@ def _kind(field: "dataclasses.Field[Any]") -> Any:
     declared = field.type
     if get_origin(declared) is tuple:
         return tuple
-    if isinstance(declared, types.UnionType) or get_args(declared):
+    if get_origin(declared) is Literal:
         return type(get_args(declared)[0])
     return declared
 

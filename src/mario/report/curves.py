@@ -50,7 +50,7 @@ def limits(results: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
     return max(0.0, low - margin), min(100.5, high + margin)
 
 
-def curves(
+def plot_curves(
     results: Iterable[Mapping[str, Any]],
     *,
     methods: Sequence[str] | None = None,
@@ -62,10 +62,10 @@ def curves(
 
     Example
     -------
-    >>> from mario.report import curves
+    >>> from mario.report import plot_curves
     >>> scores = {"train": 0.9, "id_val": 0.8, "id_test": 0.8, "ood_val": 0.7, "ood_test": 0.6}
     >>> run = {"method": "grace", "metric": "accuracy", "curve": [scores | {"step": 10}, scores | {"step": 20}]}
-    >>> curves([run])[:4]
+    >>> plot_curves([run])[:4]
     '<svg'
     """
     import matplotlib

@@ -41,7 +41,7 @@ def tsne(z: Any, *, random_state: int = 0) -> np.ndarray:
     return np.asarray(TSNE(init="pca", perplexity=perplexity, random_state=random_state).fit_transform(rows))
 
 
-def embedding_map(
+def plot_embeddings(
     z: Any,
     y: Any,
     ood: Any,
@@ -59,9 +59,9 @@ def embedding_map(
     Example
     -------
     >>> import numpy as np
-    >>> from mario.report import embedding_map
+    >>> from mario.report import plot_embeddings
     >>> z = np.random.default_rng(0).normal(size=(20, 5))
-    >>> embedding_map(z, [0, 1] * 10, [False] * 10 + [True] * 10, method="grace")[:4]
+    >>> plot_embeddings(z, [0, 1] * 10, [False] * 10 + [True] * 10, method="grace")[:4]
     '<svg'
     """
     import matplotlib

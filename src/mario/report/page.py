@@ -2,7 +2,6 @@
 
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import resources
@@ -10,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from mario.errors import MarioError
-from mario.report.curves import SERIES, curves, limits, methods_with_curves
-from mario.report.embedding_map import embedding_map
+from mario.files import write_whole
+from mario.report.curves import SERIES, limits, methods_with_curves, plot_curves
+from mario.report.embedding_map import plot_embeddings
 from mario.report.svg import INK
-from mario.report.table import CASE, METRICS, Row, Table, percent, tabulate, to_html, verdict
+from mario.report.table import CASE, CONTROLS, METRICS, Row, Table, percent, tabulate, to_html, verdict
 
 PAPER = "https://arxiv.org/abs/2307.13055"
 _NETWORK = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -77,7 +77,7 @@ def write_page(
             _header(title, tables[0], subject) if len(tables) == 1 else f"<header><h1>{escape(title)}</h1></header>",
             "<main>",
             _section("run", "What was run", *(_what(t, case) for t, case in groups), _command(command)),
-            _section("results", "Results", *(_results(t, subject) for t in tables)),
+            _section("results", "Results", *(_results(t, subject, len(groups) > 1) for t in tables)),
             _section(
                 "curves",
                 "Scores while training",
@@ -99,7 +99,13 @@ def write_page(
         f'<meta http-equiv="Content-Security-Policy" content="{_NETWORK}">\n'
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
-    return _write(Path(path), document)
+    page = Path(path)
+
+    def write(name: str) -> None:
+        Path(name).write_text(document, encoding="utf-8", newline="\n")
+
+    write_whole(page, write)
+    return page
 
 
 def _header(title: str, table: Table, subject: str) -> str:
@@ -140,16 +146,23 @@ def _what(table: Table, runs: Sequence[Mapping[str, Any]]) -> str:
         "Metric": METRICS.get(table.metric, table.metric),
         "Methods": ", ".join(row.label for row in table.rows),
         "Encoder": _values(run.get("encoder") for run in runs),
-        "Schedule": f"{_values(run.get('steps') for run in runs if run.get('steps'))} optimiser steps, scores taken at "
-        f"{_values(run.get('checkpoints') for run in runs if run.get('steps'))} checkpoints, for every trained method",
+        "Schedule": _schedule(runs),
         "Split seeds": _values(run.get("split_seed") for run in runs),
         "Seeds": _values(run.get("seed") for run in runs),
         "Runs": f"{len(runs)}" + _took(runs),
     }
-    if not any(run.get("steps") for run in runs):
-        del facts["Schedule"]
     items = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in facts.items() if value)
     return f'<dl class="facts">{items}</dl>'
+
+
+def _schedule(runs: Sequence[Mapping[str, Any]]) -> str:
+    trained = [run for run in runs if run["method"] not in CONTROLS and run.get("steps")]
+    if not trained:
+        return ""
+    steps, checkpoints = (_values(run.get(name) for run in trained) for name in ("steps", "checkpoints"))
+    alike = len({(run.get("steps"), run.get("checkpoints")) for run in trained}) == 1
+    extent = "the same for every trained method" if alike else "not the same for every run"
+    return f"{steps} optimiser steps, scores taken at {checkpoints} checkpoints, {extent}"
 
 
 def _took(runs: Sequence[Mapping[str, Any]]) -> str:
@@ -163,11 +176,12 @@ def _command(command: str | None) -> str:
     return f"<p>To repeat it:</p>\n<pre><code>{escape(command)}</code></pre>" if command else ""
 
 
-def _results(table: Table, subject: str) -> str:
+def _results(table: Table, subject: str, headed: bool) -> str:
     faults = [note for note in table.notes if note.startswith("Known fault")]
     warning = "".join(f'<p class="fault" role="note">{escape(fault)}</p>' for fault in faults)
     said = escape(verdict(table, subject=subject)).replace(" %", "&nbsp;%")
-    return f'{warning}<p class="verdict">{said}</p>\n{to_html(table)}'
+    heading = f"<h3>{escape(table.title)}</h3>" if headed else ""
+    return f'{heading}{warning}<p class="verdict">{said}</p>\n{to_html(table)}'
 
 
 def _curves(index: int, table: Table, runs: Sequence[Mapping[str, Any]], headed: bool) -> str:
@@ -179,7 +193,7 @@ def _curves(index: int, table: Table, runs: Sequence[Mapping[str, Any]], headed:
     figures = []
     for place, method in enumerate(ordered):
         n = sum(1 for run in runs if run["method"] == method and run.get("curve"))
-        svg = curves(runs, methods=[method], ylim=ylim, legend=False, name=f"curve-{index}-{place}")
+        svg = plot_curves(runs, methods=[method], ylim=ylim, legend=False, name=f"curve-{index}-{place}")
         figures.append(f"<figure>{svg}<figcaption>{escape(method)}: mean ± sd over {n} runs</figcaption></figure>")
     heading = f"<h3>{escape(table.title)}</h3>" if headed else ""
     still = [row.label for row in table.rows if row.method not in there]
@@ -203,7 +217,7 @@ def _legend() -> str:
 def _maps(embeddings: Mapping[str, tuple[Any, Any, Any]], max_nodes: int) -> str:
     figures = []
     for place, (method, (z, y, ood)) in enumerate(embeddings.items()):
-        svg = embedding_map(z, y, ood, method=method, max_nodes=max_nodes, name=f"map-{place}")
+        svg = plot_embeddings(z, y, ood, method=method, max_nodes=max_nodes, name=f"map-{place}")
         caption = f"{method}: t-SNE of {min(len(z), max_nodes)} nodes, one run"
         figures.append(f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>")
     if not figures:
@@ -270,18 +284,3 @@ def _values(values: Iterable[Any]) -> str:
             return f"{numbers[0]} to {numbers[-1]}"
         return ", ".join(map(str, numbers))
     return ", ".join(known)
-
-
-def _write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        # mkstemp makes the file private; a page is to be shown around.
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path

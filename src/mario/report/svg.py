@@ -17,6 +17,8 @@ INK = "#010203"
 
 _STYLE = {
     "svg.fonttype": "none",
+    # A dollar sign in a method's name is a dollar sign.
+    "text.parse_math": False,
     "font.family": "sans-serif",
     "font.size": 10,
     "text.color": INK,

@@ -246,7 +246,8 @@ def verdict(table: Table, *, subject: str = "mario") -> str:
         return f"{head}: {points(test.mean_difference)} points on a single pair, from which nothing follows."
     direction = "above" if test.mean_difference > 0 else "below"
     if test.p_wilcoxon < 0.05:
-        finding = f"On these runs {row.label} stands {direction} {table.reference} at the 5 % level."
+        counted = ", every pair counted as independent, which seeds on one split are not" if _shared(test) else ""
+        finding = f"On these runs {row.label} stands {direction} {table.reference} at the 5 % level{counted}."
     else:
         finding = "On these runs neither stands above the other at the 5 % level: this is no evidence of a difference."
     sentences = [
@@ -412,6 +413,10 @@ def _test_cells(row: Row) -> list[str]:
     ]
 
 
+def _shared(test: Paired) -> bool:
+    return test.by_split is not None and test.by_split.n_splits < test.n
+
+
 def _html_heads(heads: Sequence[str]) -> str:
     return "<tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr>"
 
@@ -444,9 +449,10 @@ def _header_notes(table: Table) -> list[str]:
     if table.reference:
         notes.append(
             f"Differences to {table.reference} are in points over runs with the same split and seed: bootstrap "
-            "interval, Wilcoxon signed-rank p, and p after Holm’s correction for the comparisons of this table. Seeds "
-            "within a split are not independent, so both p-values are on the small side."
+            "interval, Wilcoxon signed-rank p, and p after Holm’s correction for the comparisons of this table."
         )
+        if any(row.test and _shared(row.test) for row in table.rows):
+            notes[-1] += " Seeds within a split are not independent, so both p-values are on the small side."
     return notes
 
 

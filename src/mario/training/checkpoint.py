@@ -38,16 +38,19 @@ class Checkpoint:
         records: list[dict[str, Any]],
         extra: dict[str, Any],
     ) -> "Checkpoint":
-        tensors = {f"model.{name}": tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+        # Copies, as safetensors refuses tensors that share memory, such as a weight with two names.
+        tensors = {f"model.{k}": v.detach().cpu().contiguous().clone() for k, v in model.state_dict().items()}
         for index, state in optimiser.state_dict()["state"].items():
             for key, value in state.items():
-                tensors[f"optimiser.{index}.{key}"] = torch.as_tensor(value).cpu().contiguous()
+                tensors[f"optimiser.{index}.{key}"] = torch.as_tensor(value).cpu().contiguous().clone()
         tensors["generator"] = generator.get_state()
         return cls(step, tensors, records, extra)
 
     def restore(self, model: nn.Module, optimiser: Optimizer, generator: torch.Generator) -> None:
         try:
-            model.load_state_dict({k.removeprefix("model."): v for k, v in self.tensors.items() if k.startswith("model.")})
+            model.load_state_dict(
+                {k.removeprefix("model."): v for k, v in self.tensors.items() if k.startswith("model.")}
+            )
         except RuntimeError as error:
             raise MarioError(f"the checkpoint is of another model: {str(error).splitlines()[-1].strip()}") from None
         state: dict[int, dict[str, Tensor]] = {}
@@ -76,7 +79,7 @@ class Checkpoint:
                     header = json.loads((opened.metadata() or {})["mario"])
                     tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
                 return cls(header["step"], tensors, header["records"], header["extra"])
-            except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
+            except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
                 faults.append(f"{file}: {error}")
         if faults:
             raise MarioError(

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mario.files import write_whole
+from mario.errors import MarioError
+from mario.files import write_text
 
 
 class Log:
@@ -21,9 +22,11 @@ class Log:
                     continue  # the line that a kill cut short
                 if entry.get("step", 0) <= resume_at:
                     kept.append(line)
-        text = "".join(f"{line}\n" for line in kept)
-        write_whole(path, lambda name: Path(name).write_text(text, encoding="utf-8") and None)
+        write_text(path, "".join(f"{line}\n" for line in kept))
 
     def write(self, entry: dict[str, Any]) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry) + "\n")
+        except OSError as error:
+            raise MarioError(f"cannot write {self.path}: {error.strerror}") from error

@@ -109,7 +109,9 @@ def train(
             optimiser.zero_grad(set_to_none=True)
             losses = method.step(batch, generator)
             if not all(map(_finite, losses.values())):
-                raise MarioError(f"the loss is not finite at step {step} ({losses}): a lower lr than {method.lr} may do")
+                raise MarioError(
+                    f"the loss is not finite at step {step} ({losses}): a lower lr than {method.lr} may do"
+                )
             optimiser.step()
             method.after_step(step, total)
             step += 1

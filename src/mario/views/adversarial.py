@@ -1,6 +1,7 @@
 """The adversarial perturbation of Algorithm 1."""
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -43,8 +44,8 @@ class AdversarialFeatures(View):
         step: Literal["frobenius", "sign"] = "frobenius",
         loss: Callable[[Data], Tensor] | None = None,
     ) -> None:
-        if epsilon < 0:
-            raise MarioError(f"epsilon must not be negative, got {epsilon}")
+        if not 0 <= epsilon < math.inf:
+            raise MarioError(f"epsilon must be finite and not negative, got {epsilon}")
         if steps < 1:
             raise MarioError(f"steps must be at least 1, got {steps}")
         if step not in ("frobenius", "sign"):
@@ -61,7 +62,7 @@ class AdversarialFeatures(View):
         (data,) = self.start([data], generator)
         for _ in range(self.steps):
             (gradient,) = torch.autograd.grad(self.loss(data), data.x)
-            self._move(data.x, gradient)
+            self._move(data.x, gradient.clone())  # autograd may hand out one number seen as a whole matrix
         data.x = data.x.detach()
         return data
 
@@ -99,7 +100,7 @@ class AdversarialFeatures(View):
             x.add_(gradient.sign_(), alpha=self.epsilon)
         else:
             norm = gradient.norm().clamp_min(torch.finfo(gradient.dtype).tiny)
-            x.add_(gradient.mul_(self.epsilon / norm))
+            x.add_(gradient.div_(norm), alpha=self.epsilon)
 
 
 def _add(dense: Tensor, x: Tensor) -> Tensor:

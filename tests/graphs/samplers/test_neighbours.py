@@ -52,14 +52,14 @@ def test_neighbours_are_equally_likely_and_independent_of_place(generator: torch
     star = Data(x=torch.eye(8), edge_index=torch.tensor([[1, 2, 3, 4, 5, 6, 7], [0] * 7]))
     sampler = Neighbours(star, seeds=1, fanouts=[3])
     triples = torch.zeros(8, 8)
-    for _ in range(2100):
+    for _ in range(1400):
         drawn = sampler.around(torch.tensor([0]), generator).n_id[1:]
         assert drawn.numel() == 3
         triples[drawn.unsqueeze(1), drawn] += 1
-    # A neighbour is in 3/7 of the draws (900, standard deviation 23), a pair in 1/7 (300, standard deviation 16).
-    assert triples.diagonal()[1:].tolist() == pytest.approx([900] * 7, abs=100)
+    # A neighbour is in 3/7 of the draws (600, standard deviation 19), a pair in 1/7 (200, standard deviation 13).
+    assert triples.diagonal()[1:].tolist() == pytest.approx([600] * 7, abs=80)
     pairs = triples[1:, 1:][~torch.eye(7, dtype=torch.bool)]
-    assert pairs.tolist() == pytest.approx([300] * 42, abs=70)
+    assert pairs.tolist() == pytest.approx([200] * 42, abs=55)
 
 
 def test_an_epoch_has_every_seed_once(generator: torch.Generator) -> None:
@@ -93,6 +93,25 @@ def test_seeds_of_embeddings_match_the_full_graph(generator: torch.Generator) ->
     batch = Neighbours(data, seeds=6, fanouts=[-1, -1]).sample(generator)
     part = second(first(batch.x, batch.edge_index).relu(), batch.edge_index)
     torch.testing.assert_close(part[batch.seed_mask], full[batch.n_id[batch.seed_mask]])
+
+
+def test_an_interrupted_draw_leaves_no_trace(generator: torch.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler, seeds = Neighbours(graph(), seeds=2, fanouts=[2, 2]), torch.tensor([1, 2])
+    expected = sampler.around(seeds, torch.Generator().manual_seed(1))
+    draw, calls = sampler._draw, []
+
+    def interrupted(*arguments: object) -> object:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return draw(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sampler, "_draw", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sampler.around(torch.tensor([5, 6]), generator)
+    again = sampler.around(seeds, torch.Generator().manual_seed(1))
+    assert torch.equal(again.n_id, expected.n_id)
+    assert torch.equal(again.edge_index, expected.edge_index)
 
 
 @pytest.mark.parametrize(

@@ -108,9 +108,9 @@ def test_loss_and_aggregation_are_unbiased() -> None:
     full = torch.zeros(7).index_add(0, target, weight * data.x[source, 0])
 
     generator = torch.Generator().manual_seed(0)
-    sampler = RandomWalk(data, roots=2, length=2, normalise=True, pre_samples=20_000, generator=generator)
+    sampler = RandomWalk(data, roots=2, length=2, normalise=True, pre_samples=6000, generator=generator)
     losses, plain, sums, times = [], [], torch.zeros(7), torch.zeros(7)
-    for _ in range(6000):
+    for _ in range(2500):
         batch = sampler.sample(generator)
         losses.append(float((batch.node_norm * loss[batch.n_id]).sum()))
         plain.append(float(loss[batch.n_id].mean()))
@@ -118,10 +118,10 @@ def test_loss_and_aggregation_are_unbiased() -> None:
         w = 1 / torch.bincount(target, minlength=7)[there]
         sums.index_add_(0, there, batch.edge_norm * w * data.x[here, 0])
         times[batch.n_id] += 1
-    # Standard error of the mean below 0.02 for the loss, about 0.02 for the sums of the rarest node.
-    assert sum(losses) / 6000 == pytest.approx(float(loss.mean()), abs=0.08)
-    assert abs(sum(plain) / 6000 - float(loss.mean())) > 0.2
-    torch.testing.assert_close(sums / times, full, atol=0.12, rtol=0)
+    # Standard errors: 0.03 for the loss, at most 0.04 for a sum.
+    assert sum(losses) / 2500 == pytest.approx(float(loss.mean()), abs=0.1)
+    assert abs(sum(plain) / 2500 - float(loss.mean())) > 0.2
+    torch.testing.assert_close(sums / times, full, atol=0.15, rtol=0)
 
 
 def test_without_normalise_there_are_no_norms(generator: torch.Generator) -> None:

@@ -1,9 +1,11 @@
 """What all samplers have in common."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
@@ -158,3 +160,37 @@ def test_a_graph_without_features_is_sampled(make: Make, generator: torch.Genera
 def test_a_graph_that_is_none_is_an_error(make: Make, data: Data, match: str) -> None:
     with pytest.raises(MarioError, match=match):
         make(data)
+
+
+class LargestResult(TorchDispatchMode):
+    """Notes the largest tensor that an operation makes; those that write into a tensor or look at one make none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numel = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        makes = all(argument.alias_info is None for argument in func._schema.arguments)
+        if makes and isinstance(result, torch.Tensor):
+            self.numel = max(self.numel, result.numel())
+        return result
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda data: RandomWalk(data, roots=20, length=2, normalise=True, pre_samples=2),
+        lambda data: Neighbours(data, seeds=10, fanouts=[3, 3]),
+        lambda data: Clusters(data, clusters=500, per_batch=2, method="bfs"),
+    ],
+    ids=["walk", "neighbours", "clusters"],
+)
+def test_work_is_that_of_the_batch_and_not_of_the_graph(make: Make, generator: torch.Generator) -> None:
+    edges = torch.randint(20_000, (2, 100_000), generator=generator)
+    sampler = make(Data(x=torch.ones(20_000, 2), edge_index=edges))
+    with LargestResult() as largest:
+        batch = sampler.sample(generator)
+    assert 0 < batch.num_nodes < 150
+    # The rows of 150 nodes hold 5 edges on average; the graph has 20,000 nodes and 100,000 edges.
+    assert batch.num_nodes < largest.numel < 2000

@@ -30,7 +30,7 @@ class Neighbours(Sampler):
     Example:
         >>> star = Data(x=torch.eye(5), edge_index=torch.tensor([[1, 2, 3, 4], [0, 0, 0, 0]]))
         >>> batch = Neighbours(star, seeds=1, fanouts=[2], nodes=torch.tensor([0])).sample()
-        >>> batch.n_id[0].item(), batch.edge_index.tolist(), batch.seed_mask.tolist()
+        >>> batch.n_id[0].item(), batch.edge_index.sort().values.tolist(), batch.seed_mask.tolist()
         (0, [[1, 2], [0, 0]], [True, False, False])
     """
 
@@ -55,24 +55,26 @@ class Neighbours(Sampler):
             yield self.around(self._seeds(chosen), generator)
 
     def around(self, seeds: Tensor, generator: torch.Generator | None = None) -> Data:
-        """The batch of these (distinct) seeds."""
-        found, frontier, edges = [seeds], seeds, []
-        count = seeds.numel()
-        self._position[seeds] = torch.arange(count, device=seeds.device)
-        for fanout in self.fanouts:
-            slots, owner = self._draw(frontier, fanout, generator)
-            sources = self._csr.others[slots]
-            edges.append((sources, frontier[owner], slots))
-            frontier = sources[self._position[sources] < 0].unique()
+        """The batch of these seeds, distinct node ids in the order wanted."""
+        seeds = _seed_nodes(seeds, self.num_nodes)
+        found, edges, frontier, count = [seeds], [], seeds, 0
+        try:
+            for fanout in self.fanouts:
+                self._position[frontier] = torch.arange(count, count + frontier.numel(), device=seeds.device)
+                count += frontier.numel()
+                slots, owner = self._draw(frontier, fanout, generator)
+                sources = self._csr.others.index_select(0, slots)
+                edges.append((sources, frontier[owner], slots))
+                frontier = sources[self._position.index_select(0, sources) < 0].unique()
+                found.append(frontier)
             self._position[frontier] = torch.arange(count, count + frontier.numel(), device=seeds.device)
-            count += frontier.numel()
-            found.append(frontier)
-        nodes = torch.cat(found)
-        sources, targets, slots = (torch.cat(parts) for parts in zip(*edges, strict=True))
-        edge_index = self._position[torch.stack([sources, targets])]
-        self._position[nodes] = -1
+            nodes = torch.cat(found)
+            sources, targets, slots = (torch.cat(parts) for parts in zip(*edges, strict=True))
+            edge_index = self._position.index_select(0, torch.cat([sources, targets])).view(2, -1)
+        finally:
+            self._position[torch.cat(found)] = -1
         batch = self.batch(nodes, edge_index, self._csr.ids(slots))
-        batch.seed_mask = torch.arange(count, device=seeds.device) < seeds.numel()
+        batch.seed_mask = torch.arange(nodes.numel(), device=seeds.device) < seeds.numel()
         return batch
 
     @property
@@ -91,7 +93,7 @@ class Neighbours(Sampler):
         few, many = (degrees <= fanout).nonzero().view(-1), (degrees > fanout).nonzero().view(-1)
         slots, owner = self._csr.slots(nodes[few])
         drawn = self._csr.starts[nodes[many]].unsqueeze(1) + _draw_without_replacement(degrees[many], fanout, generator)
-        return torch.cat([slots, drawn.view(-1)]), torch.cat([few[owner], many.repeat_interleave(fanout)])
+        return torch.cat([slots, drawn.reshape(-1)]), torch.cat([few[owner], many.repeat_interleave(fanout)])
 
 
 def _draw_without_replacement(sizes: Tensor, draws: int, generator: torch.Generator | None) -> Tensor:

@@ -41,7 +41,10 @@ class Sampler(ABC):
         """The batch of these nodes and (already relabelled) edges, with their attributes."""
         batch = Data(edge_index=edge_index)
         for key in self._node_keys:
-            batch[key] = select_rows(self.data[key], nodes)
+            value = self.data[key]
+            # index_select: four times as fast as indexing on a CPU.
+            sparse = value.layout == torch.sparse_csr
+            batch[key] = select_rows(value, nodes) if sparse else value.index_select(0, nodes)
         for key in self._edge_keys:
             value = self.data[key]
             batch[key] = value.index_select(self.data.__cat_dim__(key, value), edge_ids)

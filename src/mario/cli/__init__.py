@@ -1,0 +1,181 @@
+"""The command line. Nothing here imports torch before a command needs it, so that ``mario --help`` answers at once."""
+
+import os
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mario.cli import data
+from mario.errors import MarioError
+from mario.graphs.catalogue import CATALOGUE
+
+WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+
+app = typer.Typer(
+    name="mario",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Node and graph embeddings without labels that keep working when the data shifts.",
+    epilog="Exit codes: 0 done, 1 a check or a run failed, 2 wrong input, 130 interrupted.",
+)
+app.add_typer(data.app, name="data")
+
+
+def _methods(incomplete: str) -> list[str]:
+    folder = files("mario") / "experiments" / "settings"
+    names = [Path(entry.name).stem for entry in folder.iterdir() if entry.name.endswith(".toml")]
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def _datasets(incomplete: str) -> list[str]:
+    return [name for name in CATALOGUE if name.startswith(incomplete)]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from mario import __version__
+
+        typer.echo(f"mario {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _everywhere(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
+) -> None:
+    pass
+
+
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Root = Annotated[Path | None, typer.Option(help="Folder of raw files to look in first.")]
+
+
+@app.command()
+def run(
+    dataset: Annotated[str, typer.Argument(help="Dataset: see `mario data list`.", autocompletion=_datasets)],
+    method: Annotated[str, typer.Option(help="Method: see `mario methods`.", autocompletion=_methods)] = "mario",
+    shift: Annotated[str | None, typer.Option(help="covariate, concept or no_shift.")] = None,
+    domain: Annotated[str | None, typer.Option(help="What shifts: see `mario data show DATASET`.")] = None,
+    setting: Annotated[
+        str, typer.Option(help="transductive, or inductive: training sees no test node.")
+    ] = "transductive",
+    split_seed: Annotated[int, typer.Option(help="Which of the random splits.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of weights, views and batches.")] = 0,
+    encoder: Annotated[str | None, typer.Option(help="gcn, sage, gat or gin.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting; may be repeated.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; runs/HASH if not given.")] = None,
+    device: Device = "auto",
+    root: Root = None,
+    threads: Annotated[int, typer.Option(min=0, help="Threads of torch; 0 leaves its choice.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Train one method on one dataset and score it in and out of distribution.
+
+    A run that was stopped goes on from its last checkpoint when the same command is given again.
+    """
+    from mario.cli.run import run_one
+
+    given = dict(_pair(text) for text in settings or [])
+    if encoder is not None:
+        given["encoder"] = encoder
+    run_one(
+        dataset,
+        method,
+        shift=shift,
+        domain=domain,
+        setting=setting,
+        split_seed=split_seed,
+        seed=seed,
+        given=given,
+        out=out,
+        device=device,
+        root=root,
+        threads=threads,
+        quiet=quiet,
+    )
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the runs and the page.")] = Path("demo"),
+    seeds: Annotated[int, typer.Option(min=1, help="Runs a method, each on a split of its own.")] = 3,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of ten optimiser steps.")] = 20,
+    workers: Annotated[int, typer.Option(min=1, help="Runs at once, one thread each.")] = max(
+        1, min(2, os.cpu_count() or 1)
+    ),
+) -> None:
+    """Compare MARIO, GRACE, ERM and two controls on GOOD-CBAS under concept shift, and write a page to look at."""
+    from mario.cli.demo import run_demo
+
+    run_demo(out, seeds=seeds, epochs=epochs, workers=workers)
+
+
+@app.command()
+def reproduce(
+    out: Annotated[Path, typer.Option(help="Folder for the runs; those already there are not repeated.")] = Path(
+        "runs/results"
+    ),
+    only: Annotated[list[str] | None, typer.Option(help="A case such as good-cbas-concept; may be repeated.")] = None,
+    document: Annotated[Path | None, typer.Option(help="Markdown file whose tables are to be written anew.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Runs at once, one thread each.")] = 2,
+    root: Root = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would run.")] = False,
+) -> None:
+    """Run what docs/results.md shows: hours on two cores, resumed where it stopped."""
+    from mario.cli.reproduce import reproduce_results
+
+    reproduce_results(out, only=only or [], workers=workers, root=root, document=document, dry_run=dry_run)
+
+
+@app.command()
+def methods(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False) -> None:
+    """Every method, the hosts of the recipe marked."""
+    from mario.cli.methods import list_methods
+
+    list_methods(as_json)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise MarioError(f"--set takes NAME=VALUE such as epochs=20, got '{text}'")
+    return name.strip(), value.strip()
+
+
+def main() -> None:
+    """The ``mario`` command: errors in one line, exit codes as the help says."""
+    debug = "--debug" in sys.argv
+    sys.argv[1:] = [word for word in sys.argv[1:] if word != "--debug"]
+    try:
+        app()
+    except MarioError as error:
+        if debug:
+            raise
+        _complain(f"error: {error}")
+        sys.exit(WRONG_INPUT)
+    except KeyboardInterrupt:
+        _complain("interrupted: give the same command again to go on from the last checkpoint")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILED)
+    except Exception as error:
+        if debug:
+            raise
+        _complain(f"error: {type(error).__name__}: {error} (this is a fault of mario; --debug shows where)")
+        sys.exit(FAILED)
+
+
+def _complain(text: str) -> None:
+    print(f"mario: {text}", file=sys.stderr)

@@ -1,0 +1,85 @@
+"""``mario run``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from mario.experiments.run import Run, execute
+from mario.files import read_json
+from mario.methods.base import choose_device
+
+RULE = {"id_test": "id_val", "ood_test": "ood_val", "ood_test_by_id_val": "id_val"}
+
+
+def progress_bar(console: Console) -> Progress:
+    """The one look of progress: what, how far, time left, and whatever ``note`` says."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+        console=console,
+    )
+
+
+def run_one(
+    dataset: str,
+    method: str,
+    *,
+    shift: str | None,
+    domain: str | None,
+    setting: str,
+    split_seed: int,
+    seed: int,
+    given: Mapping[str, Any],
+    out: Path | None,
+    device: str,
+    root: Path | None,
+    threads: int,
+    quiet: bool,
+) -> None:
+    console = Console(quiet=quiet)
+    complaints = Console(stderr=True)
+    choose_device(device)
+    if threads:
+        torch.set_num_threads(threads)
+    run, data = Run.plan(
+        dataset,
+        method,
+        domain=domain,
+        shift=shift,
+        setting=setting,
+        split_seed=split_seed,
+        seed=seed,
+        root=root,
+        given=given,
+    )
+    for fault in data.faults:
+        complaints.print(f"known fault of {dataset}: {fault}", style="yellow", highlight=False)
+    folder = out or Path("runs") / run.digest()
+    done = (folder / "result.json").exists()
+    console.print(f"{method} on {dataset}, {run.domain}, {run.shift}, {run.setting}; seed {seed}, split {split_seed}")
+    with progress_bar(console) as progress:
+        task = progress.add_task("epochs", total=run.settings["epochs"], note="")
+        for epoch in execute(run, data, folder, device=device):
+            note = f"loss {epoch.losses['loss']:.3f}" if "loss" in epoch.losses else "resumed"
+            if "ood_val" in epoch.record:
+                note += f"  id_val {epoch.record['id_val']:.3f}  ood_val {epoch.record['ood_val']:.3f}"
+            progress.update(task, completed=epoch.number, note=note)
+        if done:
+            progress.update(task, completed=run.settings["epochs"], note="was done already")
+    result = read_json(folder / "result.json")
+    table = Table("score", result["metric"].replace("_", " "), "checkpoint chosen on")
+    for name, rule in RULE.items():
+        if name in result["scores"]:
+            table.add_row(name, f"{100 * result['scores'][name]:.2f} %", rule)
+    console.print(table)
+    console.print(f"written to {folder}", highlight=False, soft_wrap=True)

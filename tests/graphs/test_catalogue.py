@@ -1,0 +1,48 @@
+import re
+import subprocess
+import sys
+
+import pytest
+
+from mario.graphs.catalogue import CATALOGUE
+from mario.graphs.rules import RULES, SHIFTS
+
+
+def test_cards_are_complete() -> None:
+    assert list(CATALOGUE) == ["good-cbas", "good-webkb", "good-twitch", "good-cora", "webkb", "coauthor-cs"]
+    for name, card in CATALOGUE.items():
+        assert card.name == name
+        assert card.shifts == SHIFTS
+        assert card.licence
+        assert card.source
+        assert card.metric in ("accuracy", "roc_auc")
+        assert list(card.parts) == sorted(card.parts)
+        assert (name == "good-cbas") == (not card.files)
+        for file in card.files:
+            assert file.sha256 is None or re.fullmatch("[0-9a-f]{64}", file.sha256)
+    assert set(RULES) == set(CATALOGUE) - {"good-cbas"}
+
+
+def test_cornells_and_texass_features_are_the_same_file() -> None:
+    """The fault that the card tells of, as the published checksums show it."""
+    sums = {file.path: file.sha256 for file in CATALOGUE["good-webkb"].files}
+    cornell, texas, wisconsin = (
+        sums[f"WebKB/{university}/raw/out1_node_feature_label.txt"] for university in CATALOGUE["good-webkb"].parts
+    )
+    assert cornell == texas != wisconsin
+    assert "byte-identical" in CATALOGUE["good-webkb"].faults[0]
+
+
+def test_the_catalogue_is_read_without_torch() -> None:
+    code = "import sys, mario.graphs, mario.graphs.catalogue, mario.graphs.files; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_public_names_are_there() -> None:
+    import mario.graphs
+
+    for name in mario.graphs.__all__:
+        assert getattr(mario.graphs, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'utils'"):
+        _ = mario.graphs.utils

@@ -1,0 +1,64 @@
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from mario.errors import MarioError
+from mario.graphs import load_dataset, training_graph
+from mario.graphs.rules import PARTS, SHIFTS
+
+HIDDEN = {f"{part}_mask" for part in PARTS if part != "train"} | {"domain_id"}
+
+
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_transductive_training_sees_the_graph_but_no_other_label_or_mask(shift: str) -> None:
+    data = load_dataset("good-cbas", shift=shift)
+    seen = training_graph(data)
+    assert torch.equal(seen.x, data.x)
+    assert torch.equal(seen.edge_index, data.edge_index)
+    assert torch.equal(seen.y[data.train_mask], data.y[data.train_mask])
+    assert (seen.y[~data.train_mask] == -1).all()
+    assert (seen.env_id[~data.train_mask] == -1).all()
+    assert not HIDDEN & set(seen.keys())
+    assert (data.y >= 0).all()
+
+
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_inductive_training_sees_only_edges_between_training_nodes(shift: str) -> None:
+    data = load_dataset("good-cbas", shift=shift, setting="inductive")
+    seen = training_graph(data)
+    assert torch.equal(seen.n_id, data.train_mask.nonzero().view(-1))
+    assert torch.equal(seen.x, data.x[data.train_mask])
+    assert torch.equal(seen.y, data.y[data.train_mask])
+    between = data.train_mask[data.edge_index].all(dim=0)
+    assert torch.equal(seen.n_id[seen.edge_index], data.edge_index[:, between])
+    assert seen.train_mask.all()
+    assert not HIDDEN & set(seen.keys())
+
+
+def test_inductive_with_sparse_features() -> None:
+    x = torch.tensor([[1.0, 0], [0, 2], [3, 4]])
+    data = Data(
+        x=x.to_sparse_csr(),
+        edge_index=torch.tensor([[0, 2, 1], [2, 0, 2]]),
+        y=torch.tensor([0, 1, 1]),
+        train_mask=torch.tensor([True, False, True]),
+        ood_test_mask=torch.tensor([False, True, False]),
+        setting="inductive",
+    )
+    seen = training_graph(data)
+    assert seen.x.layout == torch.sparse_csr
+    assert seen.x.to_dense().tolist() == [[1, 0], [3, 4]]
+    assert seen.edge_index.tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_graph_without_labels_or_environments_will_do() -> None:
+    seen = training_graph(
+        Data(x=torch.eye(2), edge_index=torch.zeros(2, 0).long(), train_mask=torch.tensor([True, False]))
+    )
+    assert "y" not in seen
+    assert "env_id" not in seen
+
+
+def test_without_train_mask_the_error_says_what_to_do() -> None:
+    with pytest.raises(MarioError, match=r"mario\.load_dataset"):
+        training_graph(Data(x=torch.eye(2), edge_index=torch.zeros(2, 0).long()))

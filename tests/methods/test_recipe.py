@@ -1,0 +1,164 @@
+"""The recipe against Algorithm 1 written out, and each of its switches."""
+
+import dataclasses
+
+import pytest
+import torch
+
+import mario
+from mario.contrast import conditional_mi, info_nce
+from mario.errors import MarioError
+from mario.methods import RELEASED
+from mario.methods.recipe import with_recipe
+
+from .tiny import tiny_graph
+
+SMALL = {"hidden": 8, "layers": 2, "epochs": 3, "steps_per_epoch": 2, "roots": 60}
+
+
+def gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def built(**settings: object) -> tuple[mario.MARIO, object]:
+    model = mario.MARIO(**{**SMALL, "clusters": 4, **settings})
+    graph = model.prepare(tiny_graph(), seed=0)
+    model.double()
+    graph.x = graph.x.double()
+    model.train()
+    return model, graph
+
+
+def test_without_both_parts_it_is_grace_to_the_bit() -> None:
+    data = tiny_graph()
+    grace = mario.GRACE(**SMALL).fit(data, seed=4)
+    bare = mario.MARIO(**SMALL, adversarial=False, conditional=False).fit(data, seed=4)
+    assert grace.state_dict().keys() == bare.state_dict().keys()
+    assert all(torch.equal(a, b) for a, b in zip(grace.state_dict().values(), bare.state_dict().values(), strict=True))
+
+
+@pytest.mark.parametrize("ascent", ["frobenius", "sign"])
+def test_one_step_is_algorithm_1(ascent: str) -> None:
+    """All M passes of both views written out: the same gradients as ours, which passes β through the encoder once."""
+    model, graph = built(ascent=ascent, gamma=0.3, epsilon=0.05, prototype_lr=0.1)
+    model.step(graph, torch.Generator().manual_seed(7))
+    ours = gradients(model)
+
+    model.zero_grad()
+    generator = torch.Generator().manual_seed(7)
+    alpha, beta = model.views(graph, generator)
+    clean_u, clean_v = model.encode(alpha).detach(), model.encode(beta).detach()
+    prototypes = model.prototypes_.weight.detach()  # step() moved them before it used them
+    assert clean_u.shape == clean_v.shape
+
+    def label(z: torch.Tensor) -> torch.Tensor:
+        return (torch.nn.functional.normalize(z) @ prototypes.t()).argmax(1)
+
+    delta = torch.empty_like(alpha.x).uniform_(-0.05, 0.05, generator=generator)
+    for _ in range(3):
+        delta = delta.detach().requires_grad_()
+        z_alpha = model.projector_(model.encoder_(alpha.x + delta, alpha.edge_index))
+        z_beta = model.projector_(model.encoder_(beta.x, beta.edge_index))
+        mi = info_nce(z_alpha, z_beta, model.tau)
+        cmi = conditional_mi(z_alpha, z_beta, label(z_alpha), label(z_beta), 1.0)
+        ((mi - 0.3 * cmi) / 3).backward()
+        move = delta.grad / delta.grad.norm() if ascent == "frobenius" else delta.grad.sign()
+        delta = delta + 0.05 * move
+    slow = gradients(model)
+    for name in slow:
+        torch.testing.assert_close(ours[name], slow[name], atol=1e-10, rtol=1e-8, msg=name)
+
+
+def test_only_prototypes_move_in_the_inner_steps() -> None:
+    model, graph = built(prototype_lr=0.1)
+    before = {k: v.clone() for k, v in model.named_parameters()}
+    generator = torch.Generator().manual_seed(0)
+    model._move_prototypes(*model.views(graph, generator), generator)
+    moved = {k for k, v in model.named_parameters() if not torch.equal(v, before[k])}
+    assert moved == {"prototypes_.weight"}
+    assert not any(p is model.prototypes_.weight for p in model.trained())
+
+
+def test_released_code_moves_the_projector_with_the_prototypes() -> None:
+    model, graph = built(**RELEASED, prototype_lr=0.1)
+    before = {k: v.clone() for k, v in model.named_parameters()}
+    generator = torch.Generator().manual_seed(0)
+    model._move_prototypes(*model.views(graph, generator), generator)
+    moved = {k.split(".")[0] for k, v in model.named_parameters() if not torch.equal(v, before[k])}
+    assert moved == {"prototypes_", "projector_"}
+    trained = {id(p) for p in model.trained()}
+    assert trained == {id(p) for p in model.encoder_.parameters()}
+
+
+def test_inner_steps_lower_the_clustering_loss() -> None:
+    model, graph = built(prototype_lr=0.05, prototype_steps=50, prototype_tau=0.1)
+    generator = torch.Generator().manual_seed(0)
+    views = model.views(graph, generator)
+    model.prototype_steps = 1
+    first = model._move_prototypes(*views, generator)["clustering"]
+    model.prototype_steps = 50
+    assert model._move_prototypes(*views, generator)["clustering"] < first
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"adversarial": False},
+        {"conditional": False},
+        {"perturb": "both"},
+        {"ascent_steps": 1},
+        {"prototype_optimiser": "sgd"},
+        {"projector_moves": "both"},
+        {"cmi_estimator": "donsker_varadhan"},
+        {"cmi_estimator": "jensen_shannon"},
+        {"estimator": "donsker_varadhan"},
+        {"estimator": "jensen_shannon"},
+        {"estimator": "alignment_uniformity"},
+        RELEASED,
+    ],
+    ids=lambda s: ",".join(f"{k}={v}" for k, v in s.items())[:60],
+)
+def test_every_switch_trains_and_matters(settings: dict[str, object]) -> None:
+    data = tiny_graph()
+    plain = mario.MARIO(**SMALL, clusters=4).fit(data).transform(data)
+    other = mario.MARIO(**SMALL, clusters=4, **settings).fit(data).transform(data)
+    assert torch.isfinite(other).all()
+    assert not torch.equal(plain, other)
+
+
+def test_recipe_over_a_host_is_a_class_of_both() -> None:
+    model = mario.Recipe(mario.GRACE(hidden=8, tau=0.3), gamma=0.7)
+    assert isinstance(model, mario.MARIO)
+    assert model.get_params()["tau"] == 0.3
+    assert model.get_params()["gamma"] == 0.7
+    with pytest.raises(MarioError, match="two views"):
+        mario.Recipe(mario.ERM())
+    with pytest.raises(MarioError, match="two views"):
+        mario.Recipe(model)
+    with pytest.raises(MarioError, match="no setting 'gama'"):
+        mario.Recipe(mario.GRACE(), gama=1)
+
+
+def test_no_setting_of_the_recipe_hides_one_of_its_host() -> None:
+    from mario.methods.recipe import WithRecipe
+    from mario.methods.two_view import TwoView
+
+    added = {f.name for f in dataclasses.fields(WithRecipe)} - {f.name for f in dataclasses.fields(TwoView)}
+    assert not added & {f.name for f in dataclasses.fields(mario.GRACE)}
+    assert with_recipe(mario.GRACE) is mario.MARIO
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tau": 0.0}, "tau must be at least"),
+        ({"encoder": "transformer"}, "encoder must be one of"),
+        ({"hidden": 0}, "hidden must be at least 1"),
+        ({"gamma": "much"}, "gamma must be a number"),
+        ({"epochs": 2.5}, "epochs must be a whole number"),
+        ({"ascent": "up"}, "ascent must be one of frobenius, sign"),
+    ],
+)
+def test_settings_out_of_range_are_named(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(MarioError, match=message):
+        mario.MARIO(**settings)

@@ -1,0 +1,148 @@
+"""A file is whole or absent, whatever fails while it is written."""
+
+import errno
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from mario.errors import MarioError
+from mario.files import read_json, write_json, write_text, write_whole
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    path = tmp_path / "kept.json"
+    path.write_text("old")
+    return path
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file may grow beyond ``size`` bytes: the kernel itself refuses the write, as it does on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_writes_and_reads_back(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "deep" / "value.json"
+    value = {"ε": [1, 2.5, None], "name": "Veličković"}
+    write_json(path, value)
+    assert read_json(path) == value
+    assert "Veličković" in path.read_text(encoding="utf-8")
+    assert names(path.parent) == ["value.json"]
+
+
+def test_replaces_what_is_there(old: Path) -> None:
+    write_text(old, "new")
+    assert old.read_text() == "new"
+    assert names(old.parent) == ["kept.json"]
+    assert old.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("boom"), KeyboardInterrupt()])
+def test_a_failing_writer_leaves_the_old_file_and_nothing_else(old: Path, failure: BaseException) -> None:
+    def write(name: str) -> None:
+        Path(name).write_text("half a fi")
+        raise failure
+
+    with pytest.raises(type(failure)):
+        write_whole(old, write)
+    assert old.read_text() == "old"
+    assert names(old.parent) == ["kept.json"]
+
+
+def test_the_old_file_is_there_while_the_new_one_is_written(old: Path) -> None:
+    def write(name: str) -> None:
+        Path(name).write_text("new")
+        assert old.read_text() == "old"
+        assert Path(name).parent == old.parent  # a rename is atomic within one file system only
+
+    write_whole(old, write)
+    assert old.read_text() == "new"
+
+
+@pytest.mark.parametrize("call", ["tempfile.mkstemp", "os.fsync", "os.replace"])
+def test_a_disk_that_fills_up_at_any_point(old: Path, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(call, full)
+    with pytest.raises(MarioError, match=f"cannot write {old}: No space left on device; what was there before is kept"):
+        write_text(old, "new")
+    monkeypatch.undo()
+    assert old.read_text() == "old"
+    assert names(old.parent) == ["kept.json"]
+
+
+def test_a_device_that_is_full(old: Path) -> None:
+    def write(name: str) -> None:
+        with open("/dev/full", "w") as file:
+            file.write("x")
+
+    with pytest.raises(MarioError, match=f"cannot write {old}: No space left on device"):
+        write_whole(old, write)
+    assert old.read_text() == "old"
+    assert names(old.parent) == ["kept.json"]
+
+
+def test_text_that_does_not_fit(old: Path) -> None:
+    with room_for(1000), pytest.raises(MarioError, match=f"cannot write {old}: File too large"):
+        write_text(old, "x" * 5000)
+    assert old.read_text() == "old"
+    assert names(old.parent) == ["kept.json"]
+
+
+def test_tensors_that_do_not_fit(old: Path) -> None:
+    # safetensors does not raise an OSError here but an error of its own.
+    with room_for(1000), pytest.raises(MarioError, match=f"cannot write {old}: .*File too large"):
+        write_whole(old, lambda name: save_file({"a": torch.zeros(5000)}, name))
+    assert old.read_text() == "old"
+    assert names(old.parent) == ["kept.json"]
+
+
+def test_a_folder_in_the_place_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "folder" / "inner").mkdir(parents=True)
+    with pytest.raises(MarioError, match=f"cannot write {tmp_path / 'folder'}: "):
+        write_text(tmp_path / "folder", "new")
+    assert names(tmp_path) == ["folder"]
+
+
+def test_a_file_in_the_place_of_the_folder(old: Path) -> None:
+    with pytest.raises(MarioError, match=f"cannot write {old / 'inner.json'}: "):
+        write_text(old / "inner.json", "new")
+    assert old.read_text() == "old"
+
+
+def test_a_value_that_is_not_json_touches_nothing(old: Path) -> None:
+    with pytest.raises(TypeError):
+        write_json(old, {"a": object()})
+    assert old.read_text() == "old"
+
+
+def test_reading_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(MarioError, match=f"there is no file {tmp_path / 'no.json'}"):
+        read_json(tmp_path / "no.json")
+    with pytest.raises(MarioError, match=f"cannot read {tmp_path}: Is a directory"):
+        read_json(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b'{"a": 1', b"", b"\xff\xfe"])
+def test_reading_what_is_not_json(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    with pytest.raises(MarioError, match=f"{path} is not valid JSON .*; remove it to have it written again"):
+        read_json(path)
