@@ -43,7 +43,7 @@ benchmark: .venv/.dev ## measure speed and memory against plain references
 	@for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script"; done
 
 reproduce: .venv/.runtime ## run what docs/results.md reports; finished runs are not repeated
-	@$(PY) -m mario.experiments.reproduce
+	@$(PY) -m mario reproduce --document docs/results.md
 
 clean: ## remove .venv, caches and built documentation; runs/ and demo/ stay
 	rm -rf .venv site dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -159,3 +159,23 @@ def test_wrong_input() -> None:
         Prototypes(0, 3)
     with pytest.raises(MarioError, match="z must have 3 columns as the prototypes do, got 5"):
         Prototypes(2, 3)(torch.ones(4, 5))
+
+
+@pytest.mark.parametrize("tau", [1.0, 0.2])
+@pytest.mark.parametrize("maker", [torch.optim.Adam, torch.optim.SGD])
+def test_descend_is_the_plain_steps_on_the_loss(tau: float, maker: type[torch.optim.Optimizer]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    u, v = torch.randn(2, 30, 6, generator=generator, dtype=torch.float64)
+    ours, plain = (Prototypes(4, 6, generator=torch.Generator().manual_seed(1)).double() for _ in range(2))
+    ours.normalise_()
+    plain.normalise_()
+    start = plain.weight.detach().clone()
+    ours.descend(u, v, maker(ours.parameters(), lr=0.05), 7, tau)
+    optimiser = maker(plain.parameters(), lr=0.05)
+    for _ in range(7):
+        optimiser.zero_grad()
+        plain.loss(u, v, tau).backward()
+        optimiser.step()
+        plain.normalise_()
+    assert not torch.allclose(plain.weight, start, atol=1e-4)
+    torch.testing.assert_close(ours.weight, plain.weight, atol=1e-10, rtol=1e-10)

@@ -117,12 +117,11 @@ class TestEveryMethod:
     def test_one_node_works_or_says_why_not(self, name: str) -> None:
         data = tiny_graph()
         one = Data(x=data.x[:1], edge_index=data.edge_index[:, :0], y=data.y[:1], train_mask=torch.tensor([True]))
-        try:
-            z = make(name).fit(one).transform(one)
-        except MarioError as error:
-            assert "one node" in str(error) or "one row" in str(error)
+        if isinstance(make(name), TwoView) or name == "erm":
+            with pytest.raises(MarioError, match=r"one node|one row"):
+                make(name).fit(one)
         else:
-            assert torch.isfinite(z).all()
+            assert torch.isfinite(make(name).fit(one).transform(one)).all()
 
     def test_sparse_features_are_taken(self, name: str) -> None:
         data, sparse = tiny_graph(), tiny_graph()

@@ -1,6 +1,7 @@
 """``mario methods``."""
 
 import json
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -9,7 +10,7 @@ from mario.methods import REGISTRY
 
 
 def list_methods(as_json: bool) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": name,
             "supervised": cls.supervised,

@@ -9,7 +9,7 @@ from mario.errors import MarioError
 from mario.experiments.comparison import Job, results, run_jobs
 from mario.experiments.results import CASES, variant_jobs
 from mario.experiments.statistics import summarise
-from mario.files import write_whole
+from mario.files import write_text
 from mario.report import tabulate, to_markdown, to_rich, verdict
 
 BEGIN, END = "<!-- tables: written by `mario reproduce` -->", "<!-- end of tables -->"
@@ -58,7 +58,7 @@ def write_tables(document: Path, batches: dict[str, list[Job]], out: Path, root:
     head, rest = text.split(BEGIN, 1)
     tail = rest.split(END, 1)[1]
     whole = f"{head}{BEGIN}\n\n" + "\n\n".join(parts) + f"\n\n{END}{tail}"
-    write_whole(document, lambda name: Path(name).write_text(whole, encoding="utf-8") and None)
+    write_text(document, whole)
 
 
 def _variants(jobs: list[Job], found: list[dict]) -> str:

@@ -130,5 +130,41 @@ class Prototypes(nn.Module):
         q_v = sinkhorn(scores_v, iterations=iterations, temperature=temperature)
         return swapped_prediction(scores_u, scores_v, q_u, q_v, tau)
 
+    @torch.no_grad()
+    def descend(
+        self,
+        u: Tensor,
+        v: Tensor,
+        optimiser: torch.optim.Optimizer,
+        steps: int,
+        tau: float = 1.0,
+        *,
+        iterations: int = 3,
+        temperature: float = 0.1,
+    ) -> None:
+        """``steps`` steps of ``optimiser`` on `loss` while the embeddings stand still, prototypes kept at unit length.
+
+        With Z fixed the gradient has a closed form, (softmax(s/τ) − q)ᵀ ẑ / 2Bτ less its part along each prototype:
+        two matrix products a step and no graph.
+        """
+        check_pair(u, v)
+        check_positive("tau", tau)
+        rows = u.size(0)
+        z = F.normalize(torch.cat([u, v]), dim=1)
+        for _ in range(steps):
+            scores = z @ self.weight.t()
+            q_u = sinkhorn(scores[:rows], iterations=iterations, temperature=temperature)
+            q_v = sinkhorn(scores[rows:], iterations=iterations, temperature=temperature)
+            error = scores.div_(tau).softmax(1)
+            error[:rows] -= q_v
+            error[rows:] -= q_u
+            gradient = error.t() @ z
+            gradient /= 2 * rows * tau
+            along = torch.linalg.vecdot(gradient, self.weight)
+            self.weight.grad = gradient.addcmul_(self.weight, along.unsqueeze(1), value=-1)
+            optimiser.step()
+            self.normalise_()
+        self.weight.grad = None
+
     def extra_repr(self) -> str:
         return f"clusters={self.weight.size(0)}, dim={self.weight.size(1)}"

@@ -54,6 +54,8 @@ CASES = (
     Case(dataset="good-twitch", domain="language", shift="covariate", pairs=PAIRED[:2], given=_TWITCH),
 )
 
+_SIX = tuple((split_seed, seed) for split_seed in range(3) for seed in range(2))
+
 VARIANTS: dict[str, dict[str, Any]] = {
     "mario": {},
     "mario, sign step": {"ascent": "sign"},
@@ -67,7 +69,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 """Where paper and released code differ, one point at a time, then all of them; and the paper's ablations."""
 
 
-def variant_jobs(pairs: tuple[tuple[int, int], ...] = tuple((i, j) for i in range(3) for j in range(2))) -> list[Job]:
+def variant_jobs(pairs: tuple[tuple[int, int], ...] = _SIX) -> list[Job]:
     """The variants of MARIO on GOOD-CBAS under concept shift; judged by validation scores."""
     base = matched_settings("mario", "good-cbas", "color", "concept")
     return [

@@ -77,7 +77,7 @@ class Run:
 def execute(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iterator[Epoch]:
     """Train and evaluate ``run`` in ``folder``, one epoch for each item taken; ``result.json`` is written last.
 
-    If ``result.json`` is there the run is done and nothing is yielded; if a checkpoint is there the run goes on from it.
+    If ``result.json`` is there the run is done and nothing is yielded; with a checkpoint there it goes on from that.
     """
     claim(run, folder)
     if (folder / "result.json").exists():

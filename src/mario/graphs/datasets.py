@@ -20,7 +20,7 @@ def load_dataset(
     name: str,
     *,
     domain: str | None = None,
-    shift: str = "concept",
+    shift: str | None = None,
     setting: str = "transductive",
     split_seed: int = 0,
     root: str | os.PathLike[str] | None = None,
@@ -36,7 +36,7 @@ def load_dataset(
     Args:
         name: good-cbas (generated, needs no file), good-webkb, good-twitch, good-cora, webkb or coauthor-cs.
         domain: what shifts; the dataset's first domain unless told (`mario.graphs.CATALOGUE` lists them).
-        shift: ``"covariate"``, ``"concept"`` or ``"no_shift"``.
+        shift: ``"covariate"``, ``"concept"`` (unless told) or ``"no_shift"``.
         setting: ``"transductive"``, or ``"inductive"``: `training_graph` then holds the training nodes only.
         split_seed: the split is a function of it; no global random state is read or changed.
         root: a folder of raw files to look in first, before ``$MARIO_DATA`` and the user's cache; never written to.
@@ -49,7 +49,7 @@ def load_dataset(
     """
     card = CATALOGUE[choose("dataset", name, tuple(CATALOGUE))]
     domain = card.domains[0] if domain is None else choose(f"domain of {name}", domain, card.domains)
-    choose("shift", shift, SHIFTS)
+    shift = "concept" if shift is None else choose("shift", shift, SHIFTS)
     choose("setting", setting, SETTINGS)
     seeded(split_seed)
     if domain in card.parts and shift != "covariate":

@@ -13,11 +13,11 @@ from torch_geometric.data import Data
 
 from mario.encoders import ENCODERS, Encoder
 from mario.errors import MarioError
+from mario.files import write_whole
 from mario.graphs import check_graph, training_graph
 from mario.graphs.samplers import Clusters, FullGraph, Neighbours, RandomWalk
 from mario.methods.settings import check_settings, setting
-from mario.files import write_whole
-from mario.training import Sampler, train
+from mario.training import SCHEDULES, Sampler, train
 
 REGISTRY: dict[str, type["Method"]] = {}
 
@@ -54,7 +54,7 @@ class Method(nn.Module):
     steps_per_epoch: int = setting(10, low=1, help="optimiser steps an epoch, one sampled subgraph each")
     lr: float = setting(1e-2, low=0.0, search=(1e-1, 1e-2, 1e-3, 1e-4, 1e-5), help="learning rate of Adam")
     weight_decay: float = setting(0.0, low=0.0, search=(0.0, 1e-5, 1e-4), help="weight decay of Adam")
-    schedule: str = setting("constant", choices=("constant", "steps", "cosine"), help="course of the learning rate")
+    schedule: str = setting("constant", choices=SCHEDULES, help="course of the learning rate")
     milestones: tuple[int, ...] = setting((150,), help="optimiser steps at which schedule=steps multiplies it by 0.1")
     warmup: int = setting(0, low=0, help="optimiser steps of linear rise of the learning rate")
     patience: int = setting(0, low=0, help="stop after that many epochs without a lower training loss; 0 is never")

@@ -1,11 +1,9 @@
 """The recipe: MARIO over any method that contrasts two views."""
 
 import dataclasses
-from functools import cache
 from typing import Any, ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -113,28 +111,31 @@ class WithRecipe(TwoView):
 
     def _move_prototypes(self, alpha: Data, beta: Data, generator: torch.Generator) -> dict[str, float]:
         """C ← argmin L_clu by l steps while the encoder stands still (line 4)."""
-        moved: list[nn.Parameter] = list(self.prototypes_.parameters())
-        groups: list[dict[str, Any]] = [{"params": moved, "weight_decay": self.prototype_weight_decay}]
-        projected = self.projector_moves != "outer" and hasattr(self, "projector_")
-        if projected:
-            groups.append({"params": list(self.projector_.parameters()), "weight_decay": 0.0})
+        projector = getattr(self, "projector_", None) if self.projector_moves != "outer" else None
+        groups: list[dict[str, Any]] = [
+            {"params": list(self.prototypes_.parameters()), "weight_decay": self.prototype_weight_decay}
+        ]
+        if projector is not None:
+            groups.append({"params": list(projector.parameters()), "weight_decay": 0.0})
         maker = torch.optim.Adam if self.prototype_optimiser == "adam" else torch.optim.SGD
         optimiser = maker(groups, lr=self.prototype_lr)
+        entropy = {"iterations": self.sinkhorn_iterations, "temperature": self.sinkhorn_temperature}
         with torch.no_grad():
             h_u, h_v = self.represent(alpha, generator), self.represent(beta, generator)
-            # Rows of unit length once, not in each of the l steps.
-            u, v = F.normalize(self.project(h_u)), F.normalize(self.project(h_v))
-        loss = torch.zeros(())
-        for _ in range(self.prototype_steps):
-            if projected:
+        if projector is None:
+            with torch.no_grad():
                 u, v = self.project(h_u), self.project(h_v)
-            loss = self.prototypes_.loss(
-                u, v, self.prototype_tau, iterations=self.sinkhorn_iterations, temperature=self.sinkhorn_temperature
-            )
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
-            optimiser.step()
-            self.prototypes_.normalise_()
+            self.prototypes_.descend(u, v, optimiser, self.prototype_steps, self.prototype_tau, **entropy)
+        else:
+            for _ in range(self.prototype_steps):
+                optimiser.zero_grad(set_to_none=True)
+                self.prototypes_.loss(self.project(h_u), self.project(h_v), self.prototype_tau, **entropy).backward()
+                optimiser.step()
+                self.prototypes_.normalise_()
+            with torch.no_grad():
+                u, v = self.project(h_u), self.project(h_v)
+        with torch.no_grad():
+            loss = self.prototypes_.loss(u, v, self.prototype_tau, **entropy)
         clusters_u, clusters_v = self.cluster_of(u), self.cluster_of(v)
         return {
             "clustering": loss.item(),
@@ -207,14 +208,16 @@ def Recipe(host: TwoView, **settings: Any) -> TwoView:  # noqa: N802 (it reads a
     return with_recipe(type(host)).from_settings({**host.get_params(), **settings})  # type: ignore[return-value]
 
 
-@cache
+_OVER: dict[type[Method], type[Method]] = {GRACE: MARIO}
+
+
 def with_recipe(host: type[Method]) -> type[Method]:
-    """The class of ``host`` with the recipe, registered as ``HOST+mario``; over GRACE it is :class:`MARIO`."""
-    if host is GRACE:
-        return MARIO
-    if not getattr(host, "host", False):
-        raise MarioError(f"the recipe needs a method that contrasts two views, which {host.name} does not")
-    both = type(f"{host.__name__}WithRecipe", (WithRecipe, host), {"__doc__": host.__doc__})
-    made = dataclasses.dataclass(eq=False, repr=False, kw_only=True)(both)
-    made.name = f"{host.name}+mario"
-    return made
+    """The class of ``host`` with the recipe, called ``HOST+mario``; over GRACE it is :class:`MARIO`."""
+    if host not in _OVER:
+        if not getattr(host, "host", False):
+            raise MarioError(f"the recipe needs a method that contrasts two views, which {host.name} does not")
+        made: type[Method] = type(f"{host.__name__}WithRecipe", (WithRecipe, host), {"__doc__": host.__doc__})
+        dataclasses.dataclass(eq=False, repr=False, kw_only=True)(made)
+        made.name = f"{host.name}+mario"
+        _OVER[host] = made
+    return _OVER[host]

@@ -54,7 +54,7 @@ def _as_declared(field: "dataclasses.Field[Any]", value: Any) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if kind is tuple and isinstance(value, list):
-        return tuple(value)
+        value = tuple(value)
     if kind is not Any and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
         raise MarioError(f"{field.name} must be {_article(kind)}, got {value!r}")
     if kind is float and not math.isfinite(value):

@@ -3,9 +3,10 @@
 from mario.training.checkpoint import Checkpoint
 from mario.training.log import Log
 from mario.training.loop import Epoch, Sampler, Trainable, pauses, train
-from mario.training.schedule import learning_rate_factor
+from mario.training.schedule import SCHEDULES, learning_rate_factor
 
 __all__ = [
+    "SCHEDULES",
     "Checkpoint",
     "Epoch",
     "Log",

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from mario.errors import MarioError
 from mario.training.checkpoint import Checkpoint
 from mario.training.log import Log
-from mario.training.schedule import Schedule, learning_rate_factor
+from mario.training.schedule import learning_rate_factor
 
 
 class Sampler(Protocol):
@@ -27,7 +27,7 @@ class Trainable(Protocol):
     epochs: int
     steps_per_epoch: int
     lr: float
-    schedule: Schedule
+    schedule: str
     milestones: tuple[int, ...]
     warmup: int
     patience: int

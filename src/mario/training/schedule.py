@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
-Schedule = Literal["constant", "steps", "cosine"]
+SCHEDULES = ("constant", "steps", "cosine")
 
 
 def learning_rate_factor(
-    step: int, total: int, *, schedule: Schedule = "constant", milestones: Sequence[int] = (), warmup: int = 0
+    step: int, total: int, *, schedule: str = "constant", milestones: Sequence[int] = (), warmup: int = 0
 ) -> float:
     """What the base learning rate is multiplied with at optimiser step ``step`` of ``total``, counted from 0.
 

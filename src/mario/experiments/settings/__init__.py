@@ -36,7 +36,7 @@ def file_settings(method: str, dataset: str, domain: str, shift: str) -> dict[st
     if not source.is_file():
         return {}
     table = tomllib.loads(source.read_text(encoding="utf-8")).get(dataset, {})
-    cells = table.get(domain) or next(iter(table.values()), {})
+    cells: dict[str, Any] = table.get(domain) or next(iter(table.values()), {})
     return dict(cells.get(shift) or cells.get("covariate") or {})
 
 

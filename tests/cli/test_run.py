@@ -1,0 +1,131 @@
+"""The real command line, as a person types it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+QUICK = ["--set", "hidden=16", "--set", "layers=2", "--set", "clusters=5", "--set", "probe_epochs=5", "--threads", "1"]
+
+
+def mario(*words: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mario", *words],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "120", **(env or {})},
+        check=False,
+    )
+
+
+def test_help_does_not_import_torch() -> None:
+    script = "import sys; sys.argv = ['mario', '--help']\nfrom mario.cli import main\n"
+    script += "try: main()\nexcept SystemExit: pass\nsys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, "mario --help imported torch or numpy"
+    assert "run" in done.stdout
+    assert "demo" in done.stdout
+
+
+def test_run_writes_the_folder_and_says_so(tmp_path: Path) -> None:
+    words = ["run", "good-cbas", "--shift", "concept", "--method", "mario", "--seed", "0", "--out", "runs/one"]
+    done = mario(*words, *QUICK, "--set", "epochs=2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "ood_test" in done.stdout
+    result = json.loads((tmp_path / "runs" / "one" / "result.json").read_text())
+    assert (result["method"], result["seed"], result["split_seed"]) == ("mario", 0, 0)
+    again = mario(*words, *QUICK, "--set", "epochs=2", cwd=tmp_path)
+    assert again.returncode == 0
+    assert "was done already" in again.stdout
+
+
+def test_without_out_the_folder_is_named_by_the_hash(tmp_path: Path) -> None:
+    done = mario("run", "good-cbas", "--method", "raw-features", "--set", "epochs=1", "-q", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert len(folder.name) == 16
+
+
+def test_killed_and_started_again_it_ends_with_the_same_bits(tmp_path: Path) -> None:
+    words = ["run", "good-cbas", "--shift", "concept", *QUICK, "--set", "epochs=40", "-q", "--out"]
+    assert mario(*words, str(tmp_path / "whole")).returncode == 0
+    process = subprocess.Popen([sys.executable, "-m", "mario", *words, str(tmp_path / "killed")])
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "killed").glob("checkpoint/*.safetensors")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "killed" / "result.json").exists()
+    assert mario(*words, str(tmp_path / "killed")).returncode == 0
+    same = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
+    assert same[0] == same[1]
+
+
+def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path) -> None:
+    words = ["run", "good-cbas", *QUICK, "--set", "epochs=5000", "-q", "--out", str(tmp_path / "run")]
+    process = subprocess.Popen([sys.executable, "-m", "mario", *words], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "run" / "log.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "same command again" in stderr
+    assert "Traceback" not in stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "good-cbs"], "did you mean 'good-cbas'"),
+        (["run", "good-cbas", "--method", "gracee"], "there is no method 'gracee'"),
+        (["run", "good-cbas", "--method", "erm+mario"], "two views"),
+        (["run", "good-cbas", "--shift", "sideways"], "covariate"),
+        (["run", "good-cbas", "--set", "epoch=3"], "did you mean 'epochs'"),
+        (["run", "good-cbas", "--set", "epochs"], "NAME=VALUE"),
+        (["run", "good-cbas", "--set", "lr=-1"], "lr must be at least 0"),
+        (["run", "good-cbas", "--device", "tpu"], "auto, cpu or cuda"),
+        (["run", "good-cbas", "--encoder", "cnn"], "encoder must be one of gcn"),
+        (["run", "good-cora", "--root", "/nonexistent"], "good-cbas"),
+        (["run"], "Missing argument"),
+        (["fly"], "No such command"),
+        (["reproduce", "--only", "nothing"], "there is no case 'nothing'"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(words: list[str], message: str, tmp_path: Path) -> None:
+    offline = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "MARIO_CACHE": str(tmp_path)}
+    done = mario(*words, cwd=tmp_path, env={**offline, "MARIO_DATA": ""})
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_debug_shows_the_traceback() -> None:
+    done = mario("run", "good-cbs", "--debug")
+    assert done.returncode != 0
+    assert "Traceback" in done.stderr
+
+
+def test_methods_lists_all_and_marks_hosts() -> None:
+    rows = {row["name"]: row for row in json.loads(mario("methods", "--json").stdout)}
+    assert {"erm", "grace", "mario", "random-init", "raw-features"} <= rows.keys()
+    assert rows["grace"]["recipe_host"]
+    assert not rows["erm"]["recipe_host"]
+
+
+def test_demo_compares_and_writes_one_page(tmp_path: Path) -> None:
+    done = mario("demo", "--out", "here", "--seeds", "1", "--epochs", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "here" / "index.html").read_text(encoding="utf-8")
+    for word in ("mario", "grace", "erm", "raw-features", "random-init", "91.28", "<svg"):
+        assert word in page
+    assert "index.html" in done.stdout
+    again = mario("demo", "--out", "here", "--seeds", "1", "--epochs", "1", cwd=tmp_path)
+    assert again.returncode == 0, "a second demo in a row finds its runs done"

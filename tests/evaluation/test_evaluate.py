@@ -1,0 +1,215 @@
+"""`evaluate` and `report`: labels of validation and test nodes reach nothing but the scores."""
+
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+import mario
+from mario.errors import MarioError
+from mario.evaluation import (
+    ALLOWED_FOR_CLAIMS,
+    SETS,
+    LinearProbe,
+    LogisticProbe,
+    Probe,
+    evaluate,
+    report,
+    score,
+    select,
+)
+
+every_probe = pytest.mark.parametrize(
+    "probe", [None, LinearProbe(epochs=20), LogisticProbe(grid=(0.1, 10.0))], ids=["default", "linear", "logistic"]
+)
+
+
+def shifted(*, num_classes: int | None = 3) -> Data:
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(60) % 3
+    x = torch.eye(3)[y] + 0.7 * torch.randn(60, 3, generator=generator)
+    data = Data(x=x, edge_index=torch.randint(60, (2, 100), generator=generator), y=y, metric="accuracy")
+    if num_classes is not None:
+        data.num_classes = num_classes
+    for i, name in enumerate(SETS):
+        data[f"{name}_mask"] = torch.arange(60) // 12 == i
+    data.setting = "transductive"
+    return data
+
+
+def raw(data: Data) -> mario.RawFeatures:
+    return mario.RawFeatures(epochs=1, steps_per_epoch=1).fit(data)
+
+
+class Spy:
+    """A probe that remembers what it was given."""
+
+    def __init__(self, probe: Probe) -> None:
+        self.probe = probe
+
+    def fit_predict(self, z: Tensor, y: Tensor, z_all: Tensor, classes: int, seed: int = 0) -> Tensor:
+        self.given = (z.clone(), y.clone(), z_all.clone(), classes, seed)
+        self.logits = self.probe.fit_predict(z, y, z_all, classes, seed)
+        return self.logits
+
+
+def test_scores_are_those_of_the_probe_on_each_set() -> None:
+    data = shifted()
+    scores = evaluate(raw(data), data, seed=5)
+    logits = LinearProbe().fit_predict(data.x[data.train_mask], data.y[data.train_mask], data.x, 3, 5)
+    assert scores == {name: score(logits[data[f"{name}_mask"]], data.y[data[f"{name}_mask"]]) for name in SETS}
+
+
+def test_the_probe_is_given_labels_of_training_nodes_alone() -> None:
+    data = shifted()
+    spy = Spy(LinearProbe())
+    evaluate(raw(data), data, probe=spy, seed=2)  # type: ignore[arg-type]
+    z, y, z_all, classes, seed = spy.given
+    assert torch.equal(z, data.x[:12])
+    assert torch.equal(y, data.y[:12])
+    assert torch.equal(z_all, data.x)
+    assert (classes, seed) == (3, 2)
+
+
+@pytest.mark.parametrize("num_classes", [3, None], ids=["classes-known", "classes-counted"])
+@pytest.mark.parametrize("garbage", [0, 2, 7])
+@pytest.mark.parametrize("kind", [LinearProbe(), LogisticProbe(grid=(0.1, 10.0))], ids=["linear", "logistic"])
+def test_garbage_in_other_labels_changes_no_prediction(kind: Probe, garbage: int, num_classes: int | None) -> None:
+    if num_classes is not None and garbage >= num_classes:
+        num_classes = garbage + 1  # a graph whose labels exceed its classes is refused before
+    clean, poisoned = shifted(num_classes=num_classes), shifted(num_classes=num_classes)
+    poisoned.y[~poisoned.train_mask] = garbage
+    model = raw(clean)
+    one, two = Spy(kind), Spy(kind)
+    before = evaluate(model, clean, probe=one)  # type: ignore[arg-type]
+    after = evaluate(model, poisoned, probe=two)  # type: ignore[arg-type]
+    assert torch.equal(one.logits, two.logits)
+    assert after["train"] == before["train"]
+    assert after["ood_test"] == pytest.approx((one.logits[48:].argmax(1) == garbage).double().mean().item())
+
+
+def test_garbage_in_other_labels_changes_no_prediction_of_a_supervised_method() -> None:
+    clean, poisoned = shifted(), shifted()
+    poisoned.y[~poisoned.train_mask] = 1
+    settings: dict[str, Any] = {"hidden": 8, "layers": 1, "epochs": 2, "steps_per_epoch": 2}
+    one, two = (mario.ERM(**settings).fit(data, seed=0) for data in (clean, poisoned))
+    assert torch.equal(one.predict(clean), two.predict(poisoned))
+    assert evaluate(one, clean)["train"] == evaluate(two, poisoned)["train"]
+
+
+def test_a_supervised_method_is_judged_by_its_own_head() -> None:
+    data = shifted()
+    model = mario.ERM(hidden=8, layers=1, epochs=2, steps_per_epoch=2).fit(data)
+    logits = model.predict(data)
+    assert evaluate(model, data)["ood_val"] == score(logits[36:48], data.y[36:48])
+
+
+@every_probe
+def test_nothing_global_is_touched_and_the_graph_is_left_alone(probe: Probe | None) -> None:
+    data, before = shifted(), shifted()
+    model = raw(data)
+    state = torch.get_rng_state()
+    assert evaluate(model, data, probe=probe) == evaluate(model, data, probe=probe)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert sorted(data.keys()) == sorted(before.keys())
+    assert torch.equal(data.x, before.x)
+    assert torch.equal(data.y, before.y)
+
+
+def test_sets_that_are_not_there_have_no_score() -> None:
+    data = shifted()
+    model = raw(data)
+    for name in ("id_val", "id_test", "ood_val"):
+        del data[f"{name}_mask"]
+    assert sorted(evaluate(model, data)) == ["ood_test", "train"]
+
+
+def test_the_metric_is_that_of_the_dataset() -> None:
+    data = shifted()
+    data.metric = "f1"
+    spy = Spy(LinearProbe())
+    scores = evaluate(raw(data), data, probe=spy)  # type: ignore[arg-type]
+    assert scores["ood_test"] == score(spy.logits[48:], data.y[48:], "f1")
+
+
+def test_graphs_without_what_an_evaluation_needs() -> None:
+    data = shifted()
+    model = raw(data)
+    without_labels, without_mask = shifted(), shifted()
+    del without_labels.y
+    del without_mask.train_mask
+    for bad in (without_labels, without_mask):
+        with pytest.raises(MarioError, match="an evaluation needs labels y and a train_mask"):
+            evaluate(model, bad)
+    for num_classes in (3, None):
+        empty = shifted(num_classes=num_classes)
+        empty.train_mask[:] = False
+        with pytest.raises(MarioError, match="train_mask holds none"):
+            evaluate(model, empty)
+
+
+CURVE = [
+    {"step": 10, "train": 0.5, "id_val": 0.60, "id_test": 0.61, "ood_val": 0.50, "ood_test": 0.99},
+    {"step": 20, "train": 0.6, "id_val": 0.80, "id_test": 0.71, "ood_val": 0.55, "ood_test": 0.52},
+    {"step": 30, "train": 0.7, "id_val": 0.70, "id_test": 0.81, "ood_val": 0.65, "ood_test": 0.63},
+    {"step": 40, "train": 0.8, "id_val": 0.75, "id_test": 0.73, "ood_val": 0.60, "ood_test": 0.44},
+]
+
+
+class TestReport:
+    def test_worked_by_hand(self) -> None:
+        # id_val is best at step 20, ood_val at step 30, the test score of the oracle at step 10.
+        assert report(CURVE) == {
+            "id_test": 0.71,
+            "ood_test": 0.63,
+            "ood_test_by_id_val": 0.52,
+            "id_val": 0.80,
+            "ood_val": 0.65,
+            "last": {"id_test": 0.73, "ood_test": 0.44, "allowed_for_claims": True},
+            "oracle": {"id_test": 0.61, "ood_test": 0.99, "allowed_for_claims": False},
+        }
+
+    def test_poisoned_test_scores_change_no_choice(self) -> None:
+        draw = random.Random(1)
+        for _ in range(50):
+            poisoned = [{**point, "id_test": draw.random(), "ood_test": draw.random()} for point in CURVE]
+            found = report(poisoned)
+            assert found["id_test"] == poisoned[1]["id_test"]
+            assert found["ood_test"] == poisoned[2]["ood_test"]
+            assert found["ood_test_by_id_val"] == poisoned[1]["ood_test"]
+            assert found["last"]["ood_test"] == poisoned[3]["ood_test"]
+            assert (found["id_val"], found["ood_val"]) == (0.80, 0.65)
+            assert found["oracle"]["ood_test"] == max(point["ood_test"] for point in poisoned)
+
+    def test_rules_allowed_for_claims_are_not_shown_a_test_score(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        shown: dict[str, set[str]] = {}
+
+        def spy(rule: str, scores: Sequence[Mapping[str, float]]) -> int:
+            shown[rule] = set().union(*scores)
+            return select(rule, scores)
+
+        # The function hides the module of the same name.
+        monkeypatch.setattr(sys.modules["mario.evaluation.evaluate"], "select", spy)
+        report(CURVE)
+        assert shown == {**dict.fromkeys(ALLOWED_FOR_CLAIMS, {"id_val", "ood_val"}), "oracle": {"ood_test"}}
+
+    def test_without_validation_sets_only_what_can_be_said(self) -> None:
+        curve = [{"step": 10, "train": 0.5, "ood_test": 0.4}, {"step": 20, "train": 0.6, "ood_test": 0.3}]
+        assert report(curve) == {
+            "last": {"ood_test": 0.3, "allowed_for_claims": True},
+            "oracle": {"ood_test": 0.4, "allowed_for_claims": False},
+        }
+
+    def test_without_an_ood_set(self) -> None:
+        curve = [{k: v for k, v in point.items() if not k.startswith("ood")} for point in CURVE]
+        expected = {"id_test": 0.71, "id_val": 0.80, "last": {"id_test": 0.73, "allowed_for_claims": True}}
+        assert report(curve) == expected
+
+    def test_no_checkpoint_is_an_error(self) -> None:
+        with pytest.raises(MarioError, match="there is no checkpoint to select from"):
+            report([])

@@ -1,0 +1,58 @@
+"""Methods side by side: matched settings, parallel runs, failures that do not stop the others."""
+
+from pathlib import Path
+
+import pytest
+
+from mario.errors import MarioError
+from mario.experiments.comparison import Job, matched_settings, results, run_jobs, side_by_side
+from mario.experiments.results import CASES, VARIANTS, variant_jobs
+
+QUICK = {"hidden": 8, "layers": 1, "epochs": 1, "steps_per_epoch": 1, "probe_epochs": 2}
+
+
+def test_grace_and_mario_differ_only_in_the_recipe() -> None:
+    grace = matched_settings("grace", "good-cbas", "color", "concept")
+    mario = matched_settings("mario", "good-cbas", "color", "concept")
+    assert set(mario) - set(grace) == {"clusters", "gamma", "prototype_lr"}
+    assert all(grace[key] == mario[key] for key in grace)
+    control = matched_settings("random-init", "good-cbas", "color", "concept")
+    assert (control["probe_epochs"], control["batch_norm"]) == (mario["probe_epochs"], mario["batch_norm"])
+
+
+def test_every_method_of_a_table_has_the_same_steps_checkpoints_and_pairs() -> None:
+    jobs = side_by_side(
+        "good-cbas", ["erm", "mario"], domain="color", shift="concept", pairs=[(0, 0), (1, 5)], epochs=3, checkpoints=2
+    )
+    assert [(job.method, job.split_seed, job.seed) for job in jobs] == [
+        ("erm", 0, 0),
+        ("mario", 0, 0),
+        ("erm", 1, 5),
+        ("mario", 1, 5),
+    ]
+    assert {(job.given["epochs"], job.given["checkpoints"]) for job in jobs} == {(3, 2)}
+
+
+def test_the_cases_of_the_results_page_are_the_ones_promised() -> None:
+    counts = {case.name: len(case.pairs) for case in CASES}
+    assert counts["good-cbas-concept"] == 15
+    assert all(counts[name] == 5 for name in counts if name.startswith(("good-webkb", "webkb")))
+    assert len(variant_jobs()) == 6 * len(VARIANTS)
+
+
+def test_runs_in_parallel_and_a_failure_stops_no_other(tmp_path: Path) -> None:
+    good = [
+        Job(dataset="good-cbas", method="random-init", shift="concept", seed=seed, given=QUICK, label="random-init")
+        for seed in range(2)
+    ]
+    bad = Job(
+        dataset="good-cbas", method="grace", shift="concept", given={**QUICK, "lr": 1e30, "epochs": 20}, label="grace"
+    )
+    with pytest.raises(MarioError, match=r"1 of 3 runs failed, the first grace with split seed 0 and seed 0"):
+        list(run_jobs([good[0], bad, good[1]], tmp_path, workers=2))
+    assert [result["seed"] for result in results(good, tmp_path)] == [0, 1]
+    assert list(tmp_path.glob("*/error.txt")), "the error stands beside the settings"
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/result.json")}
+    for _ in run_jobs(good, tmp_path, workers=2):
+        pass
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/result.json")}

@@ -1,0 +1,138 @@
+"""A run in its folder: complete, resumable after `kill -9`, and blind to test labels until it has chosen."""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mario.errors import MarioError
+from mario.experiments.run import Run, execute, finish
+
+SMALL = {"hidden": 16, "layers": 2, "epochs": 12, "clusters": 5, "probe_epochs": 5, "checkpoints": 4, "roots": 200}
+
+
+def plan(method: str = "mario", **given: Any) -> tuple[Run, Any]:
+    known = SMALL if method == "mario" else {k: v for k, v in SMALL.items() if k != "clusters"}
+    return Run.plan("good-cbas", method, shift="concept", given={**known, **given})
+
+
+def test_the_folder_of_a_run(tmp_path: Path) -> None:
+    run, data = plan()
+    result = finish(run, data, tmp_path / "run")
+    assert {"settings.json", "result.json", "log.jsonl", "model.safetensors", "checkpoint"} <= {
+        entry.name for entry in (tmp_path / "run").iterdir()
+    }
+    for key in ("dataset", "domain", "shift", "split_seed", "setting", "method", "seed", "scores"):
+        assert key in result
+    assert (result["dataset"], result["domain"], result["shift"]) == ("good-cbas", "color", "concept")
+    assert {"id_test", "ood_test", "ood_test_by_id_val"} <= result["scores"].keys()
+    assert result["checkpoints"] == len(result["curve"]) == 4
+    assert [point["step"] for point in result["curve"]] == [30, 60, 90, 120]
+    best = max(result["curve"], key=lambda point: point["ood_val"])
+    assert result["scores"]["ood_test"] == best["ood_test"]
+    assert result["scores"]["oracle"]["allowed_for_claims"] is False
+    steps = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert [entry["step"] for entry in steps if "loss" in entry] == list(range(1, 121))
+    logged = {key for entry in steps for key in entry}
+    assert {"alignment", "worst_case_alignment", "uniformity", "cmi_loss", "clusters_used", "lr"} <= logged
+
+
+def test_a_done_run_is_not_repeated_and_another_is_refused(tmp_path: Path) -> None:
+    run, data = plan("random-init")
+    finish(run, data, tmp_path / "run")
+    assert list(execute(run, data, tmp_path / "run")) == []
+    other, data = plan("random-init", hidden=8)
+    with pytest.raises(MarioError, match=r"differs in hidden \(16 there, 8 asked\)"):
+        finish(other, data, tmp_path / "run")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("...")
+    with pytest.raises(MarioError, match="not a run of mario"):
+        finish(run, data, tmp_path / "mine")
+
+
+def test_the_hash_is_of_the_complete_settings() -> None:
+    digests = {plan()[0].digest(), plan(gamma=0.2)[0].digest(), plan("grace")[0].digest()}
+    assert len(digests) == 3
+    assert plan()[0].digest() == plan(gamma=0.1)[0].digest(), "the default written out is the same run"
+
+
+def test_test_labels_are_out_of_reach_of_training_and_selection(tmp_path: Path) -> None:
+    """With all test labels replaced by wrong ones, the model is the same to the bit and so is the choice."""
+    run, data = plan("erm")
+    honest = finish(run, data, tmp_path / "honest")
+    poisoned = data.clone()
+    tests = data.id_test_mask | data.ood_test_mask
+    poisoned.y = torch.where(tests, (data.y + 1) % 4, data.y)
+    other = finish(run, poisoned, tmp_path / "poisoned")
+    assert (tmp_path / "honest" / "model.safetensors").read_bytes() == (
+        tmp_path / "poisoned" / "model.safetensors"
+    ).read_bytes()
+    for key in ("id_val", "ood_val"):
+        assert honest["scores"][key] == other["scores"][key]
+        assert [point[key] for point in honest["curve"]] == [point[key] for point in other["curve"]]
+    assert honest["scores"]["ood_test"] != other["scores"]["ood_test"], "the scores do read them, after the choice"
+
+
+def test_every_method_is_evaluated_equally_often(tmp_path: Path) -> None:
+    counts = set()
+    for method in ("erm", "grace", "mario", "random-init", "raw-features"):
+        run, data = plan(method, epochs=4)
+        counts.add(finish(run, data, tmp_path / method)["checkpoints"])
+    assert counts == {4}
+
+
+def _carry_on(folder: str) -> None:
+    torch.set_num_threads(1)
+    run, data = plan(hidden=8, epochs=8, roots=50, checkpoints=4)
+    finish(run, data, Path(folder))
+
+
+def test_killed_at_ten_random_moments_it_ends_with_the_same_bits(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["mario.experiments.run", "mario.methods", "mario.graphs.datasets"])
+
+    def start(folder: Path) -> Any:
+        process = context.Process(target=_carry_on, args=(str(folder),))
+        process.start()
+        return process
+
+    began = time.monotonic()
+    whole = start(tmp_path / "whole")
+    whole.join()
+    assert whole.exitcode == 0
+    length = time.monotonic() - began
+    expected = (tmp_path / "whole" / "model.safetensors").read_bytes()
+    scores = json.loads((tmp_path / "whole" / "result.json").read_text())["scores"]
+    draw = random.Random(0)
+    killed = 0
+    for attempt in range(10):
+        folder = tmp_path / str(attempt)
+        process = start(folder)
+        time.sleep(draw.uniform(0.2, 0.95) * length)
+        if process.is_alive():
+            os.kill(process.pid, signal.SIGKILL)
+            killed += 1
+        process.join()
+        again = start(folder)
+        again.join()
+        assert again.exitcode == 0
+        assert (folder / "model.safetensors").read_bytes() == expected
+        assert json.loads((folder / "result.json").read_text())["scores"] == scores
+    assert killed >= 5, "too few of the kills came before the end to show anything"
+
+
+def test_a_stopped_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    run, data = plan()
+    for epoch in execute(run, data, tmp_path / "run"):
+        if epoch.number == 7:
+            break
+    resumed = [epoch.number for epoch in execute(run, data, tmp_path / "run")]
+    assert resumed[:3] == [3, 6, 7], "pauses already done, then the first epoch after the last checkpoint"
+    assert (tmp_path / "run" / "result.json").exists()
