@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 from mario.errors import MarioError
-from mario.evaluation import LinearProbe, LogisticProbe, Probe
+from mario.evaluation import LinearProbe, LogisticProbe, Probe, score
 
 every_probe = pytest.mark.parametrize(
     "probe", [LinearProbe(epochs=200, lr=0.1), LogisticProbe(grid=(0.1, 1.0, 10.0))], ids=["linear", "logistic"]
@@ -144,9 +144,17 @@ class TestLogistic:
         model = LogisticRegression(C=chosen, solver=solver, max_iter=1000).fit(x, truth)
         logits = LogisticProbe().fit_predict(z, y, z, classes, seed=3)
         torch.testing.assert_close(
-            logits.exp().double(), torch.from_numpy(model.predict_proba(x)).double(), atol=1e-3, rtol=0
+            logits.softmax(1).double(), torch.from_numpy(model.predict_proba(x)).double(), atol=1e-3, rtol=0
         )
         assert 2.0**-10 < chosen < 2.0**10, "this draw would not tell a choice from the ends of the grid"
+
+    def test_certainty_beyond_what_a_probability_can_say_keeps_its_order(self) -> None:
+        z = torch.tensor([[-1.0], [1.0]])
+        far = torch.tensor([[-1e4], [1e4], [2e4]])
+        logits = LogisticProbe(grid=(100.0,)).fit_predict(z, torch.tensor([0, 1]), far, 2)
+        assert torch.isfinite(logits).all()
+        assert logits[2, 1] - logits[2, 0] > logits[1, 1] - logits[1, 0] > 100
+        assert score(logits, torch.tensor([0, 0, 1]), "roc_auc") == 1.0
 
     def test_two_rows_are_enough(self) -> None:
         z = torch.tensor([[-1.0], [1.0]])

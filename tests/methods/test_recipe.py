@@ -8,8 +8,9 @@ import torch
 import mario
 from mario.contrast import conditional_mi, info_nce
 from mario.errors import MarioError
-from mario.methods import RELEASED
-from mario.methods.recipe import with_recipe
+from mario.methods import RELEASED, TwoView
+from mario.methods.recipe import WithRecipe, with_recipe
+from mario.views import DropEdges
 
 from .tiny import tiny_graph
 
@@ -139,10 +140,31 @@ def test_recipe_over_a_host_is_a_class_of_both() -> None:
         mario.Recipe(mario.GRACE(), gama=1)
 
 
-def test_no_setting_of_the_recipe_hides_one_of_its_host() -> None:
-    from mario.methods.recipe import WithRecipe
-    from mario.methods.two_view import TwoView
+def test_the_recipe_over_another_host_needs_no_line_more() -> None:
+    @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+    class Bare(TwoView):
+        """Two draws of dropped edges and no projector."""
 
+        name = "bare"
+
+        def views(self, batch, generator=None):
+            return DropEdges(0.5)(batch, generator), DropEdges(0.5)(batch, generator)
+
+        def contrast(self, z_alpha, z_beta):
+            return info_nce(z_alpha, z_beta)
+
+    data = tiny_graph()
+    model = mario.Recipe(Bare(**SMALL), clusters=4)
+    assert type(model).name == "bare+mario"
+    plain = Bare(**SMALL).fit(data).transform(data)
+    robust = model.fit(data).transform(data)
+    assert torch.isfinite(robust).all()
+    assert not torch.equal(plain, robust)
+    off = mario.Recipe(Bare(**SMALL), adversarial=False, conditional=False)
+    assert torch.equal(off.fit(data).transform(data), plain)
+
+
+def test_no_setting_of_the_recipe_hides_one_of_its_host() -> None:
     added = {f.name for f in dataclasses.fields(WithRecipe)} - {f.name for f in dataclasses.fields(TwoView)}
     assert not added & {f.name for f in dataclasses.fields(mario.GRACE)}
     assert with_recipe(mario.GRACE) is mario.MARIO

@@ -12,7 +12,10 @@ from mario.graphs.files import FileState, file_states, locate
 from mario.graphs.rules import PARTS, choose
 
 app = typer.Typer(
-    name="data", help="Datasets: what is there, where from, and what is wrong with it.", no_args_is_help=True
+    name="data",
+    rich_markup_mode=None,
+    help="Datasets: what is there, where from, and what is wrong with it.",
+    no_args_is_help=True,
 )
 
 

@@ -68,7 +68,10 @@ class LogisticProbe:
         accuracies = [model(c, fitted).score(x[held], truth[held]) for c in self.grid]
         best = model(self.grid[int(np.argmax(accuracies))], order)
         logits = torch.full((len(z_all), classes), -torch.inf)
-        logits[:, torch.from_numpy(best.classes_)] = torch.from_numpy(best.predict_log_proba(z_all.numpy())).float()
+        found = torch.from_numpy(best.decision_function(z_all.numpy())).float().view(len(z_all), -1)
+        if found.size(1) == 1:  # of two classes scikit-learn gives the log-odds of the second
+            found = F.pad(found, (1, 0))
+        logits[:, torch.from_numpy(best.classes_)] = found
         return logits
 
 

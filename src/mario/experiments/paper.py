@@ -51,11 +51,10 @@ class Cell:
 def cells() -> tuple[Cell, ...]:
     """Every cell of Tables 2, 3, 4, 5, 7 and 8 of the paper, in the order of print.
 
-    Example
-    -------
-    >>> from mario.experiments.paper import cells
-    >>> sorted({cell.figure.table for cell in cells()})
-    ['Table 2', 'Table 3', 'Table 4', 'Table 5', 'Table 7', 'Table 8']
+    Example:
+        >>> from mario.experiments.paper import cells
+        >>> sorted({cell.figure.table for cell in cells()})
+        ['Table 2', 'Table 3', 'Table 4', 'Table 5', 'Table 7', 'Table 8']
     """
     text = resources.files("mario.experiments").joinpath("paper.toml").read_text(encoding="utf-8")
     found = []
@@ -93,15 +92,14 @@ def figure(
     Some cells are printed in several tables; the figure is of the first of them. ``domain`` and ``shift`` may be left
     out where the paper has one only.
 
-    Example
-    -------
-    >>> from mario.experiments import paper
-    >>> paper.figure(dataset="good-cbas", domain="color", shift="concept", method="mario", column="ood")
-    Figure(mean=91.28, sd=1.1, n=10, table='Table 2')
-    >>> print(paper.figure(dataset="good-twitch", shift="covariate", method="mvgrl", column="id"))
-    OOM
-    >>> paper.figure(dataset="good-cbas", shift="no_shift", method="mario", column="ood") is None
-    True
+    Example:
+        >>> from mario.experiments import paper
+        >>> paper.figure(dataset="good-cbas", domain="color", shift="concept", method="mario", column="ood")
+        Figure(mean=91.28, sd=1.1, n=10, table='Table 2')
+        >>> print(paper.figure(dataset="good-twitch", shift="covariate", method="mvgrl", column="id"))
+        OOM
+        >>> paper.figure(dataset="good-cbas", shift="no_shift", method="mario", column="ood") is None
+        True
     """
     if column not in ("id", "ood"):
         raise MarioError(f"column must be 'id' or 'ood', got {column!r}")

@@ -54,7 +54,7 @@ CASES = (
     Case(dataset="good-twitch", domain="language", shift="covariate", pairs=PAIRED[:2], given=_TWITCH),
 )
 
-_SIX = tuple((split_seed, seed) for split_seed in range(3) for seed in range(2))
+_SIX = tuple((split_seed, seed) for seed in range(2) for split_seed in range(3))
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "mario": {},

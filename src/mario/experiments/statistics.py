@@ -79,11 +79,10 @@ class Pairs:
 def summarise(values: Iterable[float]) -> Summary:
     """Mean, sample standard deviation and count.
 
-    Example
-    -------
-    >>> from mario.experiments.statistics import summarise
-    >>> summarise([0.25, 0.5, 0.75])
-    Summary(mean=0.5, sd=0.25, n=3)
+    Example:
+        >>> from mario.experiments.statistics import summarise
+        >>> summarise([0.25, 0.5, 0.75])
+        Summary(mean=0.5, sd=0.25, n=3)
     """
     array = _finite("values", list(values))
     return Summary(mean=float(array.mean()), sd=float(array.std(ddof=1)) if len(array) > 1 else None, n=len(array))
@@ -103,14 +102,13 @@ def paired(
     ``splits[i]`` names the split of pair i; without it ``by_split`` is None. The bootstrap resamples pairs with numpy's
     generator started at ``seed``, so that the same scores give the same interval.
 
-    Example
-    -------
-    >>> from mario.experiments.statistics import paired
-    >>> result = paired([0.92, 0.90, 0.95, 0.91], [0.90, 0.90, 0.91, 0.89], splits=[0, 0, 1, 1])
-    >>> result.n, round(result.mean_difference, 4), (result.wins, result.ties, result.losses)
-    (4, 0.02, (3, 1, 0))
-    >>> result.by_split.n_splits, round(result.by_split.mean, 4)
-    (2, 0.02)
+    Example:
+        >>> from mario.experiments.statistics import paired
+        >>> result = paired([0.92, 0.90, 0.95, 0.91], [0.90, 0.90, 0.91, 0.89], splits=[0, 0, 1, 1])
+        >>> result.n, round(result.mean_difference, 4), (result.wins, result.ties, result.losses)
+        (4, 0.02, (3, 1, 0))
+        >>> result.by_split.n_splits, round(result.by_split.mean, 4)
+        (2, 0.02)
     """
     if len(a) != len(b):
         raise MarioError(f"a and b must hold one score a pair, got {len(a)} and {len(b)} scores")
@@ -140,15 +138,14 @@ def pair(results_a: Iterable[Mapping[str, Any]], results_b: Iterable[Mapping[str
 
     ``score`` is a key of ``result["scores"]``, such as ``"ood_test"``. Runs that only one side has are left out.
 
-    Example
-    -------
-    >>> from mario.experiments.statistics import pair
-    >>> run = {"dataset": "good-cbas", "domain": "color", "shift": "concept", "setting": "inductive", "split_seed": 0}
-    >>> mario = [run | {"seed": s, "scores": {"ood_test": v}} for s, v in ((0, 0.91), (1, 0.93))]
-    >>> grace = [run | {"seed": s, "scores": {"ood_test": v}} for s, v in ((1, 0.90), (2, 0.88))]
-    >>> pairs = pair(mario, grace, "ood_test")
-    >>> pairs.a, pairs.b
-    ((0.93,), (0.9,))
+    Example:
+        >>> from mario.experiments.statistics import pair
+        >>> run = {"dataset": "good-cbas", "setting": "inductive", "split_seed": 0}
+        >>> mario = [run | {"seed": s, "scores": {"ood_test": v}} for s, v in ((0, 0.91), (1, 0.93))]
+        >>> grace = [run | {"seed": s, "scores": {"ood_test": v}} for s, v in ((1, 0.90), (2, 0.88))]
+        >>> pairs = pair(mario, grace, "ood_test")
+        >>> pairs.a, pairs.b
+        ((0.93,), (0.9,))
     """
     scores_a, scores_b = _by_key("results_a", results_a, score), _by_key("results_b", results_b, score)
     keys = tuple(key for key in scores_a if key in scores_b)
@@ -168,11 +165,10 @@ def pair(results_a: Iterable[Mapping[str, Any]], results_b: Iterable[Mapping[str
 def holm(pvalues: Sequence[float | None]) -> list[float | None]:
     """Holm's step-down adjustment for several tests at once (Holm, 1979); None stays None and is not counted.
 
-    Example
-    -------
-    >>> from mario.experiments.statistics import holm
-    >>> holm([0.0625, 0.5, None, 0.125])
-    [0.1875, 0.5, None, 0.25]
+    Example:
+        >>> from mario.experiments.statistics import holm
+        >>> holm([0.0625, 0.5, None, 0.125])
+        [0.1875, 0.5, None, 0.25]
     """
     known = []
     for index, p in enumerate(pvalues):

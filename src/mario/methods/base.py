@@ -94,7 +94,10 @@ class Method(nn.Module):
     # What every method has ------------------------------------------------------------------------------------------
 
     def fit(self, data: Data, *, seed: int = 0, device: str = "auto", folder: Path | str | None = None) -> Self:
-        """Train on what :func:`mario.training_graph` shows of ``data``; with a ``folder``, resume what is there."""
+        """Train on what :func:`mario.training_graph` shows of ``data``, or on all of it where it has no ``train_mask``.
+
+        With a ``folder``, checkpoints and a log are kept there, and a training that was stopped goes on.
+        """
         graph = self.prepare(data, seed=seed, device=device)
         for _ in train(self, graph, seed=seed, folder=Path(folder) if folder else None):
             pass
@@ -103,7 +106,8 @@ class Method(nn.Module):
     def prepare(self, data: Data, *, seed: int = 0, device: str = "auto") -> Data:
         """Check ``data``, make the networks from ``seed``, and return the graph that training may see."""
         check_graph(data)
-        graph = training_graph(data)
+        graph = training_graph(data) if "train_mask" in data else Data(x=data.x, edge_index=data.edge_index)
+        graph.x = graph.x.to(torch.get_default_dtype())
         num_classes = 0
         if self.supervised:
             if data.get("y") is None or data.get("train_mask") is None:
@@ -131,15 +135,17 @@ class Method(nn.Module):
         if data.x.size(1) != self.in_channels_:
             raise MarioError(f"this model was fitted on {self.in_channels_} features, the graph has {data.x.size(1)}")
         device = next((p.device for p in self.parameters()), torch.device("cpu"))
+        graph = Data(x=data.x.to(device, torch.get_default_dtype()), edge_index=data.edge_index.to(device))
         self.eval()
-        return self.embed(data.to(device) if device.type != "cpu" else data).cpu()
+        return self.embed(graph).cpu()
 
     def save(self, path: Path | str) -> None:
         """Write weights and settings to one safetensors file."""
         self._require_fitted()
         shape = {"in_channels": self.in_channels_, "num_classes": self.num_classes_}
         header = {"mario": json.dumps({"method": self.name, "settings": self.get_params(), **shape})}
-        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
+        # Copies, as safetensors refuses tensors that share memory, such as a weight with two names.
+        tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in self.state_dict().items()}
         write_whole(Path(path), lambda name: save_file(tensors, name, header))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -60,13 +60,12 @@ def plot_curves(
 ) -> str:
     """An SVG with one panel a method: mean over runs, and a band of one standard deviation.
 
-    Example
-    -------
-    >>> from mario.report import plot_curves
-    >>> scores = {"train": 0.9, "id_val": 0.8, "id_test": 0.8, "ood_val": 0.7, "ood_test": 0.6}
-    >>> run = {"method": "grace", "metric": "accuracy", "curve": [scores | {"step": 10}, scores | {"step": 20}]}
-    >>> plot_curves([run])[:4]
-    '<svg'
+    Example:
+        >>> from mario.report import plot_curves
+        >>> scores = {"train": 0.9, "id_val": 0.8, "id_test": 0.8, "ood_val": 0.7, "ood_test": 0.6}
+        >>> run = {"method": "grace", "metric": "accuracy", "curve": [scores | {"step": 10}, scores | {"step": 20}]}
+        >>> plot_curves([run])[:4]
+        '<svg'
     """
     import matplotlib
     from matplotlib.figure import Figure

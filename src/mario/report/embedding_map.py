@@ -18,12 +18,11 @@ _RASTER_ABOVE = 3000
 def tsne(z: Any, *, random_state: int = 0) -> np.ndarray:
     """Two coordinates a row: sklearn's t-SNE from a PCA start, perplexity 30 or what few rows allow.
 
-    Example
-    -------
-    >>> import numpy as np
-    >>> from mario.report.embedding_map import tsne
-    >>> tsne(np.random.default_rng(0).normal(size=(20, 5))).shape
-    (20, 2)
+    Example:
+        >>> import numpy as np
+        >>> from mario.report.embedding_map import tsne
+        >>> tsne(np.random.default_rng(0).normal(size=(20, 5))).shape
+        (20, 2)
     """
     from sklearn.manifold import TSNE
 
@@ -56,13 +55,12 @@ def plot_embeddings(
     More than ``max_nodes`` nodes are thinned out at random (by ``random_state``); of more than eight classes the eight
     largest are coloured, as in the paper.
 
-    Example
-    -------
-    >>> import numpy as np
-    >>> from mario.report import plot_embeddings
-    >>> z = np.random.default_rng(0).normal(size=(20, 5))
-    >>> plot_embeddings(z, [0, 1] * 10, [False] * 10 + [True] * 10, method="grace")[:4]
-    '<svg'
+    Example:
+        >>> import numpy as np
+        >>> from mario.report import plot_embeddings
+        >>> z = np.random.default_rng(0).normal(size=(20, 5))
+        >>> plot_embeddings(z, [0, 1] * 10, [False] * 10 + [True] * 10, method="grace")[:4]
+        '<svg'
     """
     import matplotlib
     from matplotlib.figure import Figure

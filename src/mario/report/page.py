@@ -54,15 +54,14 @@ def write_page(
     distribution: ``(z, y, ood)``. ``command`` is what repeats the runs, ``asked`` how many runs a method should have.
     The same input gives the same bytes.
 
-    Example
-    -------
-    >>> import tempfile
-    >>> from mario.report import write_page
-    >>> run = {"dataset": "good-cbas", "shift": "concept", "setting": "transductive", "split_seed": 0, "seed": 0}
-    >>> run |= {"method": "mario", "encoder": "gcn", "scores": {"id_test": 0.94, "ood_test": 0.91}}
-    >>> page = write_page(tempfile.mkdtemp() + "/page.html", title="One run", results=[run])
-    >>> "91.28" in page.read_text(encoding="utf-8")
-    True
+    Example:
+        >>> import tempfile
+        >>> from mario.report import write_page
+        >>> run = {"dataset": "good-cbas", "shift": "concept", "setting": "transductive", "split_seed": 0, "seed": 0}
+        >>> run |= {"method": "mario", "encoder": "gcn", "scores": {"id_test": 0.94, "ood_test": 0.91}}
+        >>> page = write_page(tempfile.mkdtemp() + "/page.html", title="One run", results=[run])
+        >>> "91.28" in page.read_text(encoding="utf-8")
+        True
     """
     runs = list(results)
     if not runs:

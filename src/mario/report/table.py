@@ -79,20 +79,19 @@ def tabulate(results: Iterable[Result], *, reference: str | None = "grace", aske
     Every other method is compared with ``reference`` on the runs both have. ``asked`` is the number of runs that each
     method should have; a note says where it is not met.
 
-    Example
-    -------
-    >>> from mario.report import tabulate, to_markdown
-    >>> def run(method, seed, id_test, ood_test):
-    ...     return {
-    ...         "dataset": "good-cbas", "domain": "color", "shift": "concept", "setting": "transductive",
-    ...         "split_seed": 0, "method": method, "seed": seed, "encoder": "gcn", "metric": "accuracy",
-    ...         "scores": {"id_test": id_test, "ood_test": ood_test, "ood_test_by_id_val": ood_test},
-    ...     }
-    >>> table = tabulate([run("grace", 0, 0.92, 0.88), run("mario", 0, 0.94, 0.91), run("mario", 1, 0.96, 0.93)])
-    >>> [(row.label, row.n, round(row.ood.mean, 4)) for row in table.rows]
-    [('grace', 1, 0.88), ('mario', 2, 0.92)]
-    >>> round(table.row("mario").test.mean_difference, 4), table.row("mario").paper_ood.mean
-    (0.03, 91.28)
+    Example:
+        >>> from mario.report import tabulate, to_markdown
+        >>> def run(method, seed, id_test, ood_test):
+        ...     return {
+        ...         "dataset": "good-cbas", "domain": "color", "shift": "concept", "setting": "transductive",
+        ...         "split_seed": 0, "method": method, "seed": seed, "encoder": "gcn", "metric": "accuracy",
+        ...         "scores": {"id_test": id_test, "ood_test": ood_test, "ood_test_by_id_val": ood_test},
+        ...     }
+        >>> table = tabulate([run("grace", 0, 0.92, 0.88), run("mario", 0, 0.94, 0.91), run("mario", 1, 0.96, 0.93)])
+        >>> [(row.label, row.n, round(row.ood.mean, 4)) for row in table.rows]
+        [('grace', 1, 0.88), ('mario', 2, 0.92)]
+        >>> round(table.row("mario").test.mean_difference, 4), table.row("mario").paper_ood.mean
+        (0.03, 91.28)
     """
     runs = [_checked(result) for result in results]
     if not runs:
@@ -151,12 +150,11 @@ def tabulate_all(
 ) -> list[Table]:
     """One table for each dataset, domain, shift and setting among the results, in the order of first appearance.
 
-    Example
-    -------
-    >>> from mario.report import tabulate_all
-    >>> run = {"dataset": "webkb", "setting": "transductive", "method": "erm", "scores": {"ood_test": 0.8}}
-    >>> [table.title for table in tabulate_all([run | {"shift": "concept"}, run | {"shift": "covariate"}])]
-    ['webkb, concept shift, transductive', 'webkb, covariate shift, transductive']
+    Example:
+        >>> from mario.report import tabulate_all
+        >>> run = {"dataset": "webkb", "setting": "transductive", "method": "erm", "scores": {"ood_test": 0.8}}
+        >>> [table.title for table in tabulate_all([run | {"shift": "concept"}, run | {"shift": "covariate"}])]
+        ['webkb, concept shift, transductive', 'webkb, covariate shift, transductive']
     """
     cases: dict[tuple[Any, ...], list[Result]] = {}
     for result in results:
@@ -228,13 +226,13 @@ def to_html(table: Table) -> str:
 def verdict(table: Table, *, subject: str = "mario") -> str:
     """What the paired test says about ``subject`` and the table's reference, in the same words whichever way it falls.
 
-    Example
-    -------
-    >>> from mario.report import tabulate, verdict
-    >>> run = {"dataset": "good-cbas", "shift": "concept", "setting": "transductive", "split_seed": 0, "encoder": "gcn"}
-    >>> runs = [run | {"method": m, "seed": s, "scores": {"ood_test": 0.9}} for m in ("grace", "mario") for s in (0, 1)]
-    >>> verdict(tabulate(runs)).split(": ")[0]
-    'OOD accuracy of mario less that of grace, same split and same seed'
+    Example:
+        >>> from mario.report import tabulate, verdict
+        >>> run = {"dataset": "good-cbas", "shift": "concept", "setting": "transductive", "split_seed": 0}
+        >>> run |= {"encoder": "gcn", "scores": {"ood_test": 0.9}}
+        >>> runs = [run | {"method": m, "seed": s} for m in ("grace", "mario") for s in (0, 1)]
+        >>> verdict(tabulate(runs)).split(": ")[0]
+        'OOD accuracy of mario less that of grace, same split and same seed'
     """
     row = table.row(subject)
     if table.reference is None or row is None or row.test is None:
@@ -270,12 +268,11 @@ def verdict(table: Table, *, subject: str = "mario") -> str:
 def percent(summary: Summary | None) -> str:
     """``93.33 ± 1.20``; without the spread for a single run.
 
-    Example
-    -------
-    >>> from mario.experiments.statistics import summarise
-    >>> from mario.report.table import percent
-    >>> percent(summarise([0.9, 0.92])), percent(summarise([0.9])), percent(None)
-    ('91.00 ± 1.41', '90.00', '–')
+    Example:
+        >>> from mario.experiments.statistics import summarise
+        >>> from mario.report.table import percent
+        >>> percent(summarise([0.9, 0.92])), percent(summarise([0.9])), percent(None)
+        ('91.00 ± 1.41', '90.00', '–')
     """
     if summary is None:
         return "–"
@@ -285,11 +282,10 @@ def percent(summary: Summary | None) -> str:
 def points(fraction: float) -> str:
     """A difference in percentage points with its sign, the minus a minus.
 
-    Example
-    -------
-    >>> from mario.report.table import points
-    >>> points(0.0264), points(-0.01), points(0.0)
-    ('+2.64', '−1.00', '0.00')
+    Example:
+        >>> from mario.report.table import points
+        >>> points(0.0264), points(-0.01), points(0.0)
+        ('+2.64', '−1.00', '0.00')
     """
     text = f"{100 * fraction:+.2f}"
     return "0.00" if float(text) == 0 else text.replace("-", "−")
@@ -298,11 +294,10 @@ def points(fraction: float) -> str:
 def p_value(p: float | None) -> str:
     """A p-value to three decimals, never as zero.
 
-    Example
-    -------
-    >>> from mario.report.table import p_value
-    >>> p_value(0.0312), p_value(0.00002), p_value(None)
-    ('0.031', '< 0.001', '–')
+    Example:
+        >>> from mario.report.table import p_value
+        >>> p_value(0.0312), p_value(0.00002), p_value(None)
+        ('0.031', '< 0.001', '–')
     """
     if p is None:
         return "–"
