@@ -119,7 +119,7 @@ class WithRecipe(TwoView):
             groups.append({"params": list(projector.parameters()), "weight_decay": 0.0})
         maker = torch.optim.Adam if self.prototype_optimiser == "adam" else torch.optim.SGD
         optimiser = maker(groups, lr=self.prototype_lr)
-        entropy = {"iterations": self.sinkhorn_iterations, "temperature": self.sinkhorn_temperature}
+        entropy: dict[str, Any] = {"iterations": self.sinkhorn_iterations, "temperature": self.sinkhorn_temperature}
         with torch.no_grad():
             h_u, h_v = self.represent(alpha, generator), self.represent(beta, generator)
         if projector is None:
