@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+# Tests and the commands they start run side by side on few cores: threads that wait for one another only spin.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 import torch
 

@@ -237,7 +237,7 @@ def test_inductive_training_touches_no_other_node(name: str, domain: str, shift:
         ({"name": "good-cbas", "domain": "colour"}, "did you mean 'color'"),
         ({"name": "good-cora", "domain": "words"}, "word, degree would do; did you mean 'word'"),
         ({"name": "good-cbas", "shift": "Concept"}, "did you mean 'concept'"),
-        ({"name": "good-cbas", "shift": None}, "covariate, concept, no_shift"),
+        ({"name": "good-cbas", "shift": "sideways"}, "covariate, concept, no_shift"),
         ({"name": "good-cbas", "setting": "induct"}, "did you mean 'inductive'"),
         ({"name": "good-cbas", "split_seed": "0"}, "split_seed"),
     ],

@@ -163,7 +163,10 @@ def main() -> None:
             raise
         _complain(f"error: {error}")
         sys.exit(WRONG_INPUT)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as ended:
+        # Typer turns Ctrl-C into an exit with this code.
+        if isinstance(ended, SystemExit) and ended.code != INTERRUPTED:
+            raise
         _complain("interrupted: give the same command again to go on from the last checkpoint")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:

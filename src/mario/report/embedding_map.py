@@ -37,7 +37,9 @@ def tsne(z: Any, *, random_state: int = 0) -> np.ndarray:
     # PCA gives min(rows, columns) directions; a constant column makes a second one out of a single dimension.
     rows = np.column_stack([rows, np.zeros(len(rows), dtype=np.float32)]) if rows.shape[1] == 1 else rows
     perplexity = min(30.0, (len(rows) - 1) / 3)
-    return np.asarray(TSNE(init="pca", perplexity=perplexity, random_state=random_state).fit_transform(rows))
+    # 500 iterations: the map of a few thousand points no longer changes to the eye after that.
+    model = TSNE(init="pca", perplexity=perplexity, max_iter=500, random_state=random_state)
+    return np.asarray(model.fit_transform(rows))
 
 
 def plot_embeddings(
