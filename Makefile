@@ -27,7 +27,7 @@ demo: .venv/.runtime ## train ERM, GRACE, MARIO and the controls on a shifting g
 	@$(PY) -m mario demo
 
 test: .venv/.dev ## run the tests in JOBS processes (2); MARIO_DATA=FOLDER adds those on real data
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS)
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist worksteal
 
 lint: .venv/.dev ## check format, style, types and the direction of imports
 	@echo "ruff format"; $(PY) -m ruff format --check .

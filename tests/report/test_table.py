@@ -89,14 +89,12 @@ def test_markdown_written_out() -> None:
 
 
 def test_terminal_shows_the_same_figures() -> None:
-    console = Console(width=140, record=True, file=StringIO())
+    console = Console(width=80, record=True, file=StringIO())
     console.print(to_rich(tabulate(RESULTS)))
     text = console.export_text()
     assert "by ood_val" in text
     row = next(line for line in text.splitlines() if "mario" in line)
-    assert " ".join(row.split()) == (
-        "mario 2 95.00 ± 1.41 93.00 ± 1.41 92.00 ± 1.41 +2.00 94.36 (+0.64) 91.28 (+1.72) +3.00 (0.500)"
-    )
+    assert " ".join(row.split()) == ("mario 2 95.00 ± 1.41 93.00 ± 1.41 +2.00 94.36 91.28 +3.00")
 
 
 def test_names_in_brackets_are_not_terminal_markup() -> None:

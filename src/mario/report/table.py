@@ -163,18 +163,24 @@ def tabulate_all(
 
 
 def to_rich(table: Table) -> "RichTable":
-    """The table for a terminal: narrower than the others, with its notes as caption."""
+    """The table for a terminal of 80 columns, with its notes as caption; the other forms have more columns."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
     metric = METRICS.get(table.metric, table.metric)
-    heads = ["method", "n", "ID\nby id_val", "OOD\nby ood_val", "OOD\nby id_val", "gap\nID − OOD"]
-    heads += ["paper ID\n(ours − it)", "paper OOD\n(ours − it)"]
+    heads = ["method", "n", "ID\nby id_val", "OOD\nby ood_val", "gap", "paper\nID", "paper\nOOD"]
     if table.reference:
-        heads.append(f"OOD − {table.reference}\n(p, Holm)")
+        heads.append(f"OOD −\n{table.reference}")
     caption = Text("\n".join(_header_notes(table) + list(table.notes)))
-    out = RichTable(title=Text(f"{table.title}: {metric}, %"), caption=caption, caption_justify="left", box=box.SIMPLE)
+    out = RichTable(
+        title=Text(f"{table.title}: {metric}, %"),
+        caption=caption,
+        caption_justify="left",
+        box=box.SIMPLE,
+        pad_edge=False,
+        collapse_padding=True,
+    )
     for index, head in enumerate(heads):
         out.add_column(Text(head), justify="left" if index == 0 else "right", no_wrap=index == 0)
     for row in table.rows:
@@ -364,14 +370,11 @@ def _cells(row: Row, reference: str | None) -> list[str]:
 
 
 def _narrow_cells(row: Row, reference: str | None) -> list[str]:
-    paper_id, by_id, paper_ood, by_ood = _paper_cells(row)
-    *scores, _ = _score_cells(row)
-    cells = [row.label, str(row.n), *scores, "–" if row.gap is None else points(row.gap.mean)]
-    for figure, difference in ((paper_id, by_id), (paper_ood, by_ood)):
-        cells.append(figure if difference == "–" else f"{figure.partition(' ')[0]} ({difference})")
+    cells = [row.label, str(row.n), percent(row.id), percent(row.ood)]
+    cells.append("–" if row.gap is None else points(row.gap.mean))
+    cells += [str(figure or "–").partition(" ")[0] for figure in (row.paper_id, row.paper_ood)]
     if reference is not None:
-        nothing = "reference" if row.method == reference else "–"
-        cells.append(nothing if row.test is None else f"{points(row.test.mean_difference)} ({p_value(row.p_holm)})")
+        cells.append("–" if row.test is None else points(row.test.mean_difference))
     return cells
 
 
