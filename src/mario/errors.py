@@ -1,4 +1,4 @@
-"""The one error that a user's input can cause."""
+"""The errors that mario raises on purpose."""
 
 
 class MarioError(ValueError):
@@ -6,3 +6,7 @@ class MarioError(ValueError):
 
     The command line prints it without a traceback and exits with code 2.
     """
+
+
+class RunFailedError(MarioError):
+    """A run that began and could not end: it diverged, was killed, or the disk is full. Exit code 1."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from mario.errors import MarioError
+from mario.errors import MarioError, RunFailedError
 
 
 def write_whole(path: Path, write: Callable[[str], None]) -> None:
@@ -25,11 +25,11 @@ def write_whole(path: Path, write: Callable[[str], None]) -> None:
         write(name)
         with open(name, "rb+") as file:
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)
+        os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except (OSError, SafetensorError) as error:  # safetensors has an error of its own for a full disk
         reason = getattr(error, "strerror", None) or error
-        raise MarioError(f"cannot write {path}: {reason}; what was there before is kept") from error
+        raise RunFailedError(f"cannot write {path}: {reason}; what was there before is kept") from error
     finally:
         if name:
             Path(name).unlink(missing_ok=True)  # there only if something failed
@@ -55,3 +55,9 @@ def read_json(path: Path) -> Any:
         raise MarioError(f"cannot read {path}: {error.strerror}") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise MarioError(f"{path} is not valid JSON ({error}); remove it to have it written again") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -20,7 +20,8 @@ SMALL = {"hidden": 16, "layers": 2, "epochs": 12, "clusters": 5, "probe_epochs":
 
 def plan(method: str = "mario", **given: Any) -> tuple[Run, Any]:
     known = SMALL if method == "mario" else {k: v for k, v in SMALL.items() if k != "clusters"}
-    return Run.plan("good-cbas", method, shift="concept", given={**known, **given})
+    run = Run.plan("good-cbas", method, shift="concept", given={**known, **given})
+    return run, run.load()
 
 
 def test_the_folder_of_a_run(tmp_path: Path) -> None:
@@ -55,6 +56,27 @@ def test_a_done_run_is_not_repeated_and_another_is_refused(tmp_path: Path) -> No
     (tmp_path / "mine" / "thesis.tex").write_text("...")
     with pytest.raises(MarioError, match="not a run of mario"):
         finish(run, data, tmp_path / "mine")
+
+
+def test_what_a_kill_leaves_half_written_is_no_obstacle(tmp_path: Path) -> None:
+    run, data = plan("random-init")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".settings.json.abc.part").write_text("{")
+    assert finish(run, data, tmp_path / "run")["method"] == "random-init"
+
+
+def test_two_processes_cannot_share_a_folder(tmp_path: Path) -> None:
+    run, data = plan("random-init")
+    first = execute(run, data, tmp_path / "run")
+    next(first)
+    with pytest.raises(MarioError, match="another process is at work"):
+        finish(run, data, tmp_path / "run")
+    first.close()
+    finish(run, data, tmp_path / "run")
+
+
+def test_a_host_with_the_recipe_is_known_by_one_name() -> None:
+    assert Run.plan("good-cbas", "grace+mario").digest() == Run.plan("good-cbas", "mario").digest()
 
 
 def test_the_hash_is_of_the_complete_settings() -> None:

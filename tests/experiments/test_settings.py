@@ -73,8 +73,8 @@ def test_what_a_user_sets_wins_and_texts_are_read_as_the_type_of_the_setting() -
     assert (settings["milestones"], settings["probe_epochs"]) == ((10, 20), 3)
 
 
-def test_a_host_with_the_recipe_takes_the_file_of_its_host() -> None:
-    assert file_settings("grace+mario", "good-cbas", "color", "concept")["lr"] == 1e-2
+def test_grace_with_the_recipe_takes_the_file_of_mario() -> None:
+    assert file_settings("grace+mario", "good-cbas", "color", "concept")["lr"] == 0.1
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ def test_released_code_moves_the_projector_with_the_prototypes() -> None:
     model._move_prototypes(*model.views(graph, generator), generator)
     moved = {k.split(".")[0] for k, v in model.named_parameters() if not torch.equal(v, before[k])}
     assert moved == {"prototypes_", "projector_"}
+    assert all(p.grad is None for p in model.projector_.parameters()), "the encoder step must not add to these"
     trained = {id(p) for p in model.trained()}
     assert trained == {id(p) for p in model.encoder_.parameters()}
 

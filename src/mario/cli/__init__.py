@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mario.cli import data
-from mario.errors import MarioError
+from mario.errors import MarioError, RunFailedError
 from mario.graphs.catalogue import CATALOGUE
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
@@ -162,7 +162,7 @@ def main() -> None:
         if debug:
             raise
         _complain(f"error: {error}")
-        sys.exit(WRONG_INPUT)
+        sys.exit(FAILED if isinstance(error, RunFailedError) else WRONG_INPUT)
     except (KeyboardInterrupt, SystemExit) as ended:
         # Typer turns Ctrl-C into an exit with this code.
         if isinstance(ended, SystemExit) and ended.code != INTERRUPTED:

@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.console import Console
 
 from mario.cli.run import progress_bar
-from mario.errors import MarioError
+from mario.errors import MarioError, RunFailedError
 from mario.experiments.comparison import Job, results, run_jobs
 from mario.experiments.results import CASES, variant_jobs
 from mario.experiments.statistics import summarise
@@ -23,6 +23,9 @@ def reproduce_results(
     unknown = sorted(set(only) - set(batches))
     if unknown:
         raise MarioError(f"there is no case '{unknown[0]}'; there are {', '.join(batches)}")
+    if document:
+        check_markers(document)
+    failures = []
     for name in only or list(batches):
         jobs = batches[name]
         if dry_run:
@@ -30,24 +33,38 @@ def reproduce_results(
             continue
         with progress_bar(console) as progress:
             task = progress.add_task(name, total=None, note="starting")
-            for standing in run_jobs(jobs, out, workers=workers, root=root):
-                note = f"{standing.done_runs}/{standing.total_runs} runs  {', '.join(standing.running)}"
-                progress.update(task, completed=standing.done_steps, total=standing.total_steps, note=note)
-        if name != "variants":
-            console.print(to_rich(tabulate(results(jobs, out, root), reference="grace")))
+            try:
+                for standing in run_jobs(jobs, out, workers=workers, root=root):
+                    note = f"{standing.done_runs}/{standing.total_runs} runs  {', '.join(standing.running)}"
+                    progress.update(task, completed=standing.done_steps, total=standing.total_steps, note=note)
+            except RunFailedError as error:
+                failures.append(f"{name}: {error}")
+        found = results(jobs, out)
+        if name != "variants" and found:
+            console.print(to_rich(tabulate(found, reference="grace")))
     if document and not dry_run:
-        write_tables(document, batches, out, root)
+        write_tables(document, batches, out)
         console.print(f"tables written into {document}", highlight=False)
+    if failures:
+        raise RunFailedError("; ".join(failures))
 
 
-def write_tables(document: Path, batches: dict[str, list[Job]], out: Path, root: Path | None) -> None:
-    """Replace what stands between the markers of ``document`` by the tables of all runs that are done."""
+def check_markers(document: Path) -> str:
+    """The text of ``document``, which must have a place for tables."""
+    if not document.is_file():
+        raise MarioError(f"there is no file {document}")
     text = document.read_text(encoding="utf-8")
     if BEGIN not in text or END not in text:
         raise MarioError(f"{document} has no place for tables: it needs the lines {BEGIN} and {END}")
+    return text
+
+
+def write_tables(document: Path, batches: dict[str, list[Job]], out: Path) -> None:
+    """Replace what stands between the markers of ``document`` by the tables of all runs that are done."""
+    text = check_markers(document)
     parts = []
     for name, jobs in batches.items():
-        found = results(jobs, out, root)
+        found = results(jobs, out)
         if not found:
             continue
         if name == "variants":

@@ -51,7 +51,7 @@ def run_one(
     choose_device(device)
     if threads:
         torch.set_num_threads(threads)
-    run, data = Run.plan(
+    run = Run.plan(
         dataset,
         method,
         domain=domain,
@@ -59,9 +59,9 @@ def run_one(
         setting=setting,
         split_seed=split_seed,
         seed=seed,
-        root=root,
         given=given,
     )
+    data = run.load(root)
     for fault in data.faults:
         complaints.print(f"known fault of {dataset}: {fault}", style="yellow", highlight=False)
     folder = out or Path("runs") / run.digest()

@@ -42,12 +42,12 @@ def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int
     else:
         z = model.transform(data)
         train = data.train_mask
-        logits = (probe or LinearProbe()).fit_predict(z[train], data.y[train], z, classes, seed)
+        logits = (probe or LinearProbe()).fit_predict(z[train.cpu()], data.y[train].cpu(), z, classes, seed)
     scores = {}
     for name in SETS:
         mask = data.get(f"{name}_mask")
         if mask is not None and mask.any():
-            scores[name] = score(logits[mask], data.y[mask], data.get("metric") or "accuracy")
+            scores[name] = score(logits[mask.cpu()], data.y[mask].cpu(), data.get("metric") or "accuracy")
     return scores
 
 

@@ -29,6 +29,10 @@ def score(logits: Tensor, y: Tensor, metric: str = "accuracy") -> float:
         raise MarioError("the predictions hold NaN: training diverged, try a lower lr")
     predicted, truth = logits.argmax(1).numpy(), y.numpy()
     classes = logits.size(1)
+    if metric == "roc_auc" and truth.max() >= classes:
+        raise MarioError(
+            f"ROC-AUC needs a score for each class: {classes} were learned, the labels reach {truth.max()}"
+        )
     if metric == "accuracy":
         return float((predicted == truth).mean())
     if metric == "f1":

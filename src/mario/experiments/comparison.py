@@ -1,15 +1,18 @@
 """Methods side by side on the same graphs: the same steps, the same checkpoints, the same splits and seeds."""
 
 import multiprocessing
+import os
+import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from mario.errors import MarioError
+from mario.errors import RunFailedError
 from mario.experiments.run import Run, finish
 from mario.experiments.settings import Evaluation, file_settings
 from mario.files import read_json
@@ -32,7 +35,7 @@ class Job:
     given: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
 
-    def plan(self, root: Path | None = None) -> tuple[Run, Any]:
+    def plan(self) -> Run:
         return Run.plan(
             self.dataset,
             self.method,
@@ -41,7 +44,6 @@ class Job:
             setting=self.setting,
             split_seed=self.split_seed,
             seed=self.seed,
-            root=root,
             given=self.given,
         )
 
@@ -103,72 +105,93 @@ class Standing:
 
 
 def run_jobs(jobs: Sequence[Job], folder: Path, *, workers: int = 2, root: Path | None = None) -> Iterator[Standing]:
-    """Carry all ``jobs`` to their end in ``folder/HASH``, ``workers`` at once with one thread each.
+    """Carry all ``jobs`` to their end in ``folder/HASH``, ``workers`` at once, each in a process with one thread.
 
-    Runs that are done are not repeated. A run that fails leaves ``error.txt`` in its folder and does not stop the
-    others; after the last one a :class:`MarioError` names what failed.
+    Runs that are done are not repeated. A run that fails, or whose process is killed, leaves ``error.txt`` in its
+    folder and does not stop the others; after the last one a :class:`RunFailedError` names what failed. The processes
+    end with this one, in whatever way it ends.
     """
-    planned = [(job, *_planned(job, root)) for job in jobs]
+    planned = [(job, *_planned(job, folder)) for job in jobs]
     total = sum(steps for _, _, steps in planned)
-    folders = {job: folder / digest for job, digest, _ in planned}
+    waiting = [(job, where) for job, where, _ in planned if not (where / "result.json").exists()]
+    running: dict[Job, tuple[Path, BaseProcess]] = {}
+    failed: list[tuple[Job, Path]] = []
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        futures: dict[Job, Future[str | None]] = {
-            job: pool.submit(_work, job, folders[job], root)
-            for job, _, _ in planned
-            if not (folders[job] / "result.json").exists()
-        }
-        try:
-            while True:
-                finished = [job for job, _, _ in planned if job not in futures or futures[job].done()]
-                steps = sum(n if job in finished else _steps(folders[job]) for job, _, n in planned)
-                running = [f"{job.label} {job.split_seed}/{job.seed}" for job in futures if futures[job].running()]
-                yield Standing(steps, total, len(finished), len(planned), running[:workers])
-                if len(finished) == len(planned):
-                    break
-                time.sleep(0.3)
-        except BaseException:
-            for process in list(pool._processes.values()):
-                process.terminate()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    failed = {job: future.result() for job, future in futures.items() if future.result()}
+    try:
+        while True:
+            for job, (where, process) in list(running.items()):
+                if not process.is_alive():
+                    del running[job]
+                    if process.exitcode != 0:
+                        failed.append((job, where))
+                        _say_killed(where, process.exitcode)
+            while waiting and len(running) < workers:
+                job, where = waiting.pop(0)
+                process = context.Process(target=_work, args=(job, where, root), daemon=True)
+                process.start()
+                running[job] = (where, process)
+            undone = {job for job, _ in waiting} | running.keys()
+            steps = sum(_steps(where) if job in undone else n for job, where, n in planned)
+            names = [f"{job.label} {job.split_seed}/{job.seed}" for job in running]
+            yield Standing(steps, total, len(planned) - len(undone), len(planned), names)
+            if not undone:
+                break
+            time.sleep(0.2)
+    finally:
+        for _, process in running.values():
+            process.terminate()
     if failed:
-        job, error = next(iter(failed.items()))
-        raise MarioError(
+        job, where = failed[0]
+        reason = (where / "error.txt").read_text(encoding="utf-8").strip().splitlines()[-1]
+        raise RunFailedError(
             f"{len(failed)} of {len(planned)} runs failed, the first {job.label} with split seed {job.split_seed} and "
-            f"seed {job.seed} in {folders[job]}: {error}"
+            f"seed {job.seed} in {where}: {reason}"
         )
 
 
-def results(jobs: Sequence[Job], folder: Path, root: Path | None = None) -> list[dict[str, Any]]:
+def results(jobs: Sequence[Job], folder: Path) -> list[dict[str, Any]]:
     """The results of ``jobs`` that are done, each with its row's ``label`` as ``method``."""
     found = []
     for job in jobs:
-        path = folder / _planned(job, root)[0] / "result.json"
-        if path.exists():
-            found.append({**read_json(path), "method": job.label or job.method, "folder": str(path.parent)})
+        where, _ = _planned(job, folder)
+        if (where / "result.json").exists():
+            result = read_json(where / "result.json")
+            found.append({**result, "method": job.label or job.method, "folder": str(where)})
     return found
 
 
-def _planned(job: Job, root: Path | None) -> tuple[str, int]:
-    run, _ = job.plan(root)
-    return run.digest(), run.settings["epochs"] * run.settings["steps_per_epoch"]
+def _planned(job: Job, folder: Path) -> tuple[Path, int]:
+    run = job.plan()
+    return folder / run.digest(), run.settings["epochs"] * run.settings["steps_per_epoch"]
 
 
-def _work(job: Job, folder: Path, root: Path | None) -> str | None:
+def _work(job: Job, folder: Path, root: Path | None) -> None:
     import torch
 
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     try:
-        run, data = job.plan(root)
         (folder / "error.txt").unlink(missing_ok=True)
-        finish(run, data, folder, device="cpu")
-        return None
-    except Exception as error:  # whatever it is, it is told and the other runs go on
+        run = job.plan()
+        finish(run, run.load(root), folder, device="cpu")
+    except Exception:  # whatever it is, it is told and the other runs go on
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
-        return f"{type(error).__name__}: {error}"
+        sys.exit(1)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _say_killed(folder: Path, exitcode: int | None) -> None:
+    if exitcode is not None and exitcode < 0:
+        folder.mkdir(parents=True, exist_ok=True)
+        text = f"killed by signal {-exitcode}; signal 9 may mean that memory ran out"
+        (folder / "error.txt").write_text(text, encoding="utf-8")
 
 
 def _steps(folder: Path) -> int:

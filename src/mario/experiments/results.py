@@ -66,7 +66,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "mario w/o ad": {"adversarial": False},
     "mario w/o cmi": {"conditional": False},
 }
-"""Where paper and released code differ, one point at a time, then all of them; and the paper's ablations."""
+"""Where paper and released code differ, by group, then all of it; and the paper's ablations."""
 
 
 def variant_jobs(pairs: tuple[tuple[int, int], ...] = _SIX) -> list[Job]:

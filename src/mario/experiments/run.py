@@ -7,6 +7,7 @@ import platform
 import time
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,10 @@ from mario.evaluation import LinearProbe, LogisticProbe, evaluate, report
 from mario.experiments.settings import Evaluation, complete_settings, split_settings
 from mario.files import read_json, write_json
 from mario.graphs import load_dataset
+from mario.graphs.catalogue import CATALOGUE
+from mario.graphs.rules import choose
+from mario.methods import find
+from mario.methods.base import choose_device
 from mario.training import Epoch, train
 
 
@@ -46,25 +51,36 @@ class Run:
         setting: str = "transductive",
         split_seed: int = 0,
         seed: int = 0,
-        root: Path | str | None = None,
         given: Mapping[str, Any] | None = None,
-    ) -> tuple["Run", Data]:
-        """The run with all its settings, and its graph."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the faults of a dataset are in data.faults; whoever calls shows them
-            data = load_dataset(dataset, domain=domain, shift=shift, setting=setting, split_seed=split_seed, root=root)
-        settings = complete_settings(method, dataset, data.domain, data.shift, given)
-        run = cls(
+    ) -> "Run":
+        """The run with all its settings; nothing is loaded yet."""
+        card = CATALOGUE[choose("dataset", dataset, tuple(CATALOGUE))]
+        domain = domain or card.domains[0]
+        shift = shift or "concept"
+        method = find(method).name  # grace+mario is mario
+        return cls(
             dataset=dataset,
-            domain=data.domain,
-            shift=data.shift,
+            domain=domain,
+            shift=shift,
             setting=setting,
             split_seed=split_seed,
             method=method,
             seed=seed,
-            settings=settings,
+            settings=complete_settings(method, dataset, domain, shift, given),
         )
-        return run, data
+
+    def load(self, root: Path | str | None = None) -> Data:
+        """The graph of the run. The faults of a dataset are in ``data.faults``; whoever calls shows them."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*data.faults has the details")
+            return load_dataset(
+                self.dataset,
+                domain=self.domain,
+                shift=self.shift,
+                setting=self.setting,
+                split_seed=self.split_seed,
+                root=root,
+            )
 
     def as_dict(self) -> dict[str, Any]:
         return json.loads(json.dumps(dataclasses.asdict(self)))
@@ -82,6 +98,11 @@ def execute(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iter
     claim(run, folder)
     if (folder / "result.json").exists():
         return
+    with alone_in(folder):
+        yield from _execute(run, data, folder, device)
+
+
+def _execute(run: Run, data: Data, folder: Path, device: str) -> Iterator[Epoch]:
     began = time.monotonic()
     model, judged = split_settings(run.method, run.settings)
     graph = model.prepare(data, seed=run.seed, device=device)
@@ -104,8 +125,9 @@ def execute(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iter
         "scores": report(curve),
         "curve": curve,
         "settings": run.as_dict()["settings"],
-        "environment": environment(),
+        "environment": {**environment(), "device": str(choose_device(device))},
         "faults": list(data.faults),
+        "model": "last",  # model.safetensors is the last checkpoint; the scores say which one each is of
     }
     write_json(folder / "result.json", result)
 
@@ -121,7 +143,9 @@ def claim(run: Run, folder: Path) -> None:
     """Write ``settings.json``, or check that the one there is of the same run."""
     path = folder / "settings.json"
     if not path.exists():
-        if folder.exists() and {entry.name for entry in folder.iterdir()} - {"error.txt"}:
+        # A kill may have left the first file half written, and a failure its error.
+        names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
+        if any(name != "error.txt" and not name.endswith((".part", ".lock")) for name in names):
             raise MarioError(f"{folder} holds something that is not a run of mario: choose an empty folder")
         write_json(path, run.as_dict())
         return
@@ -130,6 +154,22 @@ def claim(run: Run, folder: Path) -> None:
     if differing:
         shown = ", ".join(f"{k} ({there.get(k)} there, {asked.get(k)} asked)" for k in differing[:3])
         raise MarioError(f"{folder} holds another run; it differs in {shown}. Choose another folder or remove this one")
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, which the system lets go of when the process ends in whatever way."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such locks
+        yield
+        return
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise MarioError(f"another process is at work in {folder}: wait for it or stop it") from None
+        yield
 
 
 def make_probe(judged: Evaluation) -> LinearProbe | LogisticProbe:

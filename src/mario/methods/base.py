@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -99,13 +100,18 @@ class Method(nn.Module):
         With a ``folder``, checkpoints and a log are kept there, and a training that was stopped goes on.
         """
         graph = self.prepare(data, seed=seed, device=device)
-        for _ in train(self, graph, seed=seed, folder=Path(folder) if folder else None):
+        identity = {"method": self.name, "seed": seed, "nodes": graph.num_nodes, **self.get_params()}
+        for _ in train(self, graph, seed=seed, folder=Path(folder) if folder else None, identity=identity):
             pass
         return self
 
     def prepare(self, data: Data, *, seed: int = 0, device: str = "auto") -> Data:
         """Check ``data``, make the networks from ``seed``, and return the graph that training may see."""
         check_graph(data)
+        if not isinstance(seed, int) or not 0 <= seed < 2**32:
+            raise MarioError(f"seed must be a whole number from 0 to 4294967295, got {seed!r}")
+        if data.get("edge_weight") is not None:
+            warnings.warn("edge_weight is not used: all edges count alike", UserWarning, stacklevel=3)
         graph = training_graph(data) if "train_mask" in data else Data(x=data.x, edge_index=data.edge_index)
         graph.x = graph.x.to(torch.get_default_dtype())
         num_classes = 0
@@ -123,7 +129,7 @@ class Method(nn.Module):
         self.in_channels_ = in_channels
         self.num_classes_ = num_classes
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs too
             self.build(in_channels, num_classes)
         self.to(choose_device(device))
 
@@ -185,8 +191,11 @@ class Method(nn.Module):
         if self.sampling == "random_walk":
             return RandomWalk(graph, roots=self.roots, length=self.layers)
         if self.sampling == "neighbours":
-            return Neighbours(graph, seeds=self.roots, fanouts=[10] * self.layers)
-        return Clusters(graph, clusters=max(1, graph.num_nodes // 200), per_batch=self.roots)
+            nodes = graph.train_mask if self.supervised else None
+            seeds = min(self.roots, graph.num_nodes if nodes is None else int(nodes.sum()))
+            return Neighbours(graph, seeds=seeds, fanouts=[10] * self.layers, nodes=nodes)
+        clusters = max(1, graph.num_nodes // 200)
+        return Clusters(graph, clusters=clusters, per_batch=min(self.roots, clusters))
 
     def optimiser(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.trained(), lr=self.lr, weight_decay=self.weight_decay)

@@ -31,9 +31,9 @@ class ERM(Method):
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         logits = self.head_(self.encoder_(batch.x, batch.edge_index, generator))
-        known = batch.train_mask
+        known = batch.train_mask & batch.seed_mask if "seed_mask" in batch else batch.train_mask
         if not known.any():  # a sampled subgraph may hold no training node
-            return {"loss": 0.0}
+            return {}
         loss = F.cross_entropy(logits[known], batch.y[known])
         loss.backward()
         return {"loss": loss.item()}
@@ -41,4 +41,5 @@ class ERM(Method):
     @torch.no_grad()
     def predict(self, data: Data) -> Tensor:
         """Logits of all nodes."""
+        self._require_fitted()
         return self.head_(self.transform(data).to(self.head_.weight.device)).cpu()

@@ -20,7 +20,7 @@ from mario.views import AdversarialFeatures
 class WithRecipe(TwoView):
     """What the recipe adds to its host, as a mixin: see :func:`Recipe`.
 
-    Where the paper and the released code differ, both are values of a setting, the paper's first.
+    Where the paper and the released code differ, both are values of a setting; docs/paper-and-code.md lists them.
     """
 
     # fmt: off
@@ -75,7 +75,8 @@ class WithRecipe(TwoView):
                 generator,
             )
         else:
-            # β is the same in all ascent steps and its backward is linear in what reaches Z_β: one pass will do.
+            # β is the same in all ascent steps (dropout is drawn once for it) and its backward is linear in what
+            # reaches Z_β: one pass will do.
             z_beta = self.encode(beta, generator)
             reached = z_beta.detach().requires_grad_()
             losses = adversary.ascend(
@@ -132,6 +133,7 @@ class WithRecipe(TwoView):
                 self.prototypes_.loss(self.project(h_u), self.project(h_v), self.prototype_tau, **entropy).backward()
                 optimiser.step()
                 self.prototypes_.normalise_()
+            optimiser.zero_grad(set_to_none=True)  # else the encoder step would add to the projector's last gradient
             with torch.no_grad():
                 u, v = self.project(h_u), self.project(h_v)
         with torch.no_grad():
@@ -179,6 +181,7 @@ class MARIO(WithRecipe, GRACE):
 
 
 RELEASED: dict[str, Any] = {
+    "tau": 0.2,
     "ascent": "sign",
     "projector_moves": "inner",
     "pseudo_labels": "sinkhorn",
@@ -187,7 +190,9 @@ RELEASED: dict[str, Any] = {
     "prototype_weight_decay": 1e-5,
     "schedule": "steps",
 }
-"""Settings by which MARIO follows the authors' released code where it differs from the paper (τ = 0.2)."""
+"""Settings by which MARIO follows the authors' released code where it differs from the paper.
+
+There `prototype_tau` is `tau`: whoever changes one (0.5 on WebKB) changes both."""
 
 
 def Recipe(host: TwoView, **settings: Any) -> TwoView:  # noqa: N802 (it reads as the thing it makes)

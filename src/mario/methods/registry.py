@@ -29,10 +29,14 @@ def load(path: Path | str) -> Method:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise MarioError(f"there is no file {path}") from None
-    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+    except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
         raise MarioError(f"{path} is not a model that mario wrote, or it is damaged ({error})") from None
-    method = find(header["method"]).from_settings(header["settings"])
-    method.place(header["in_channels"], header["num_classes"])
-    method.load_state_dict(tensors)
+    try:
+        method = find(header["method"]).from_settings(header["settings"])
+        method.place(header["in_channels"], header["num_classes"])
+        method.load_state_dict(tensors)
+    except (KeyError, TypeError, RuntimeError) as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise MarioError(f"{path} was written by another version of mario, or it is damaged ({reason})") from None
     method.eval()
     return method

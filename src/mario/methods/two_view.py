@@ -23,7 +23,9 @@ class TwoView(Method):
 
     def represent(self, view: Data, generator: torch.Generator | None = None) -> Tensor:
         """What the encoder makes of a view."""
-        return self.encoder_(view.x, view.edge_index, generator)
+        h = self.encoder_(view.x, view.edge_index, generator)
+        # Of a sampled neighbourhood only the seeds have all the neighbours they should have.
+        return h[view.seed_mask] if "seed_mask" in view else h
 
     def project(self, h: Tensor) -> Tensor:
         """From what the encoder makes to what is contrasted."""

@@ -66,7 +66,9 @@ class Checkpoint:
         header = {"mario": json.dumps({"step": self.step, "records": self.records, "extra": self.extra})}
         write_whole(folder / f"{self.step:09d}.safetensors", lambda name: save_file(self.tensors, name, header))
         for old in sorted(folder.glob("*.safetensors"))[:-2]:
-            old.unlink()
+            old.unlink(missing_ok=True)
+        for part in folder.glob(".*.part"):
+            part.unlink(missing_ok=True)  # left by a kill in the middle of a write
 
     @classmethod
     def newest(cls, folder: Path) -> "Checkpoint | None":

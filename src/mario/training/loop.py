@@ -1,5 +1,6 @@
 """A method and a graph in, a trained method out."""
 
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch_geometric.data import Data
 
-from mario.errors import MarioError
+from mario.errors import MarioError, RunFailedError
 from mario.training.checkpoint import Checkpoint
 from mario.training.log import Log
 from mario.training.schedule import learning_rate_factor
@@ -69,12 +70,14 @@ def train(
     folder: Path | None = None,
     checkpoints: int = 10,
     save_every: float = 60.0,
+    identity: dict[str, Any] | None = None,
 ) -> Iterator[Epoch]:
     """Train ``method`` on ``graph``, one epoch for each item that is taken from the iterator.
 
     With a ``folder``, ``folder/checkpoint`` and ``folder/log.jsonl`` are kept; a run that finds a checkpoint there goes
     on from it and first yields the pauses already done, with their records. The bits it ends with are those of a run
-    that was never stopped. At each pause and every ``save_every`` seconds a checkpoint is written.
+    that was never stopped, on a CPU with as many threads. At each pause and every ``save_every`` seconds a checkpoint
+    is written. A checkpoint of another ``identity`` is refused.
     """
     assert isinstance(method, nn.Module)
     device = next((p.device for p in method.parameters()), torch.device("cpu"))
@@ -88,6 +91,7 @@ def train(
 
     saved = Checkpoint.newest(folder / "checkpoint") if folder else None
     if saved:
+        _check_identity(saved.extra.get("identity"), identity, folder)
         saved.restore(method, optimiser, generator)
         step, records = saved.step, saved.records
         best, waited = saved.extra["best"], saved.extra["waited"]
@@ -98,7 +102,7 @@ def train(
 
     while step < total and not (method.patience and waited >= method.patience):
         method.train()
-        sums: dict[str, float] = {}
+        values: dict[str, list[float]] = {}
         for _ in range(method.steps_per_epoch):
             factor = learning_rate_factor(
                 step, total, schedule=method.schedule, milestones=method.milestones, warmup=method.warmup
@@ -109,35 +113,48 @@ def train(
             optimiser.zero_grad(set_to_none=True)
             losses = method.step(batch, generator)
             if not all(map(_finite, losses.values())):
-                raise MarioError(
+                raise RunFailedError(
                     f"the loss is not finite at step {step} ({losses}): a lower lr than {method.lr} may do"
                 )
             optimiser.step()
             method.after_step(step, total)
             step += 1
             for name, value in losses.items():
-                sums[name] = sums.get(name, 0.0) + value / method.steps_per_epoch
+                values.setdefault(name, []).append(value)
             if log:
                 log.write({"step": step, "lr": method.lr * factor, **losses})
 
         number = step // method.steps_per_epoch
-        waited = 0 if sums.get("loss", 0.0) < best else waited + 1
-        best = min(best, sums.get("loss", 0.0))
+        means = {name: sum(parts) / len(parts) for name, parts in values.items()}
+        if "loss" in means:
+            waited = 0 if means["loss"] < best else waited + 1
+            best = min(best, means["loss"])
         stopped = bool(method.patience and waited >= method.patience)
-        epoch = Epoch(number, step, sums, pause=number in stops or stopped)
-        if epoch.pause:
+        epoch = Epoch(number, step, means, pause=number in stops or stopped)
+        if epoch.pause and log:
             # Diagnostics draw from a generator of their own: whether and how often they run changes no bit of training.
             own = torch.Generator().manual_seed(seed * 1_000_003 + step)
             diagnostics = method.diagnostics(sampler.sample(own).to(device), own)
-            if log and diagnostics:
+            if diagnostics:
                 log.write({"step": step, "epoch": number, **diagnostics})
         yield epoch
         if epoch.pause:
             records.append({"epoch": number, "step": step, **epoch.record})
         if folder and (epoch.pause or time.monotonic() - last_save > save_every):
-            extra = {"best": best, "waited": waited}
+            extra = {"best": best, "waited": waited, "identity": identity}
             Checkpoint.capture(step, method, optimiser, generator, records, extra).save(folder / "checkpoint")
             last_save = time.monotonic()
+
+
+def _check_identity(there: Any, asked: Any, folder: Path | None) -> None:
+    there, asked = json.loads(json.dumps([there, asked]))
+    if there == asked or not (isinstance(there, dict) and isinstance(asked, dict)):
+        return
+    key = next(k for k in sorted(there.keys() | asked.keys()) if there.get(k) != asked.get(k))
+    raise MarioError(
+        f"{folder} holds a checkpoint of another training: {key} is {there.get(key)} there and {asked.get(key)} here. "
+        "Choose another folder or remove that one"
+    )
 
 
 def _finite(value: float) -> bool:

@@ -99,8 +99,9 @@ class AdversarialFeatures(View):
         if self.step == "sign":
             x.add_(gradient.sign_(), alpha=self.epsilon)
         else:
-            norm = gradient.norm().clamp_min(torch.finfo(gradient.dtype).tiny)
-            x.add_(gradient.div_(norm), alpha=self.epsilon)
+            norm = gradient.norm()
+            if norm >= torch.finfo(gradient.dtype).tiny:  # a gradient that vanishes has no direction
+                x.add_(gradient.div_(norm), alpha=self.epsilon)
 
 
 def _add(dense: Tensor, x: Tensor) -> Tensor:

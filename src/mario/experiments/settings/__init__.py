@@ -32,7 +32,7 @@ def file_settings(method: str, dataset: str, domain: str, shift: str) -> dict[st
 
     ``no_shift`` and a held-out university take the cell that is nearest: covariate, and the domain ``university``.
     """
-    source = files("mario.experiments.settings") / f"{method.partition('+')[0]}.toml"
+    source = files("mario.experiments.settings") / f"{find(method).name.partition('+')[0]}.toml"
     if not source.is_file():
         return {}
     table = tomllib.loads(source.read_text(encoding="utf-8")).get(dataset, {})
