@@ -121,6 +121,13 @@ def test_methods_lists_all_and_marks_hosts() -> None:
     assert not rows["erm"]["recipe_host"]
 
 
+def test_methods_shows_every_setting_of_one() -> None:
+    rows = {row["name"]: row for row in json.loads(mario("methods", "mario", "--json").stdout)}
+    assert rows["gamma"]["default"] == 0.1
+    assert 0.5 in rows["gamma"]["search"]
+    assert all(row["what"] for row in rows.values())
+
+
 def test_demo_compares_and_writes_one_page(tmp_path: Path) -> None:
     done = mario("demo", "--out", "here", "--seeds", "1", "--epochs", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

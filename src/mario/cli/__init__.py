@@ -138,11 +138,17 @@ def reproduce(
 
 
 @app.command()
-def methods(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False) -> None:
-    """Every method, the hosts of the recipe marked."""
-    from mario.cli.methods import list_methods
+def methods(
+    name: Annotated[str | None, typer.Argument(help="Show the settings of this one.", autocompletion=_methods)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Every method, the hosts of the recipe marked; or every setting of one."""
+    from mario.cli.methods import list_methods, show_settings
 
-    list_methods(as_json)
+    if name is None:
+        list_methods(as_json)
+    else:
+        show_settings(name, as_json)
 
 
 def _pair(text: str) -> tuple[str, str]:

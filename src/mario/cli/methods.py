@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from mario.methods import REGISTRY
+from mario.methods import REGISTRY, find
 
 
 def list_methods(as_json: bool) -> None:
@@ -27,4 +27,24 @@ def list_methods(as_json: bool) -> None:
     for row in rows:
         host = f"{row['name']}+mario" if row["recipe_host"] else ""
         table.add_row(row["name"], "yes" if row["supervised"] else "no", host, row["what"])
+    Console().print(table)
+
+
+def show_settings(method: str, as_json: bool) -> None:
+    """Every setting of ``method``: what ``--set`` takes."""
+    rows: list[dict[str, Any]] = [
+        {
+            "name": field.name,
+            "default": field.default,
+            "search": field.metadata.get("search") or field.metadata.get("choices"),
+            "what": field.metadata["help"],
+        }
+        for field in find(method).fields()
+    ]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    table = Table("setting", "default", "search range or choices", "what")
+    for row in rows:
+        table.add_row(row["name"], str(row["default"]), ", ".join(map(str, row["search"] or [])), row["what"])
     Console().print(table)
