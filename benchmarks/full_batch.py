@@ -12,6 +12,9 @@ import sys
 import tempfile
 import time
 
+from mario.graphs.catalogue import CATALOGUE
+from mario.graphs.files import locate
+
 LIMIT_GIB = 3.0
 
 
@@ -26,7 +29,7 @@ def measure(method: str, steps: int) -> tuple[float, float]:
         child = subprocess.Popen(command)
         _, status, usage = os.wait4(child.pid, 0)
         if status:
-            sys.exit(f"{' '.join(command)} failed; does MARIO_DATA hold Coauthor/CS?")
+            sys.exit(f"{' '.join(command)} failed")
     return usage.ru_maxrss / 2**20, time.monotonic() - began
 
 
@@ -35,6 +38,9 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=["grace", "mario"])
     parser.add_argument("--steps", type=int, default=2)
     arguments = parser.parse_args()
+    if locate(CATALOGUE["coauthor-cs"]) is None:
+        print("coauthor-cs is not here: set MARIO_DATA to a folder that holds Coauthor/CS (docs/data.md)")
+        return
     print(f"| method | full-batch steps | peak GiB | below {LIMIT_GIB} GiB | s |\n|---|---:|---:|---|---:|")
     for method in arguments.methods:
         peak, seconds = measure(method, arguments.steps)
