@@ -43,7 +43,7 @@ def test_the_cases_of_the_results_page_are_the_ones_promised() -> None:
     counts = {case.name: len(case.pairs) for case in CASES}
     assert counts["good-cbas-concept"] == 15
     assert all(counts[name] == 5 for name in counts if name.startswith(("good-webkb", "webkb")))
-    assert len(variant_jobs()) == 6 * len(VARIANTS)
+    assert len(variant_jobs()) == 3 * len(VARIANTS)
 
 
 def test_runs_in_parallel_and_a_failure_stops_no_other(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ CASES = (
     Case(dataset="good-twitch", domain="language", shift="covariate", pairs=PAIRED[:2], given=_TWITCH),
 )
 
-_SIX = tuple((split_seed, seed) for seed in range(2) for split_seed in range(3))
+_ONE_SEED = tuple((split_seed, 0) for split_seed in range(3))
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "mario": {},
@@ -69,7 +69,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 """Where paper and released code differ, by group, then all of it; and the paper's ablations."""
 
 
-def variant_jobs(pairs: tuple[tuple[int, int], ...] = _SIX) -> list[Job]:
+def variant_jobs(pairs: tuple[tuple[int, int], ...] = _ONE_SEED) -> list[Job]:
     """The variants of MARIO on GOOD-CBAS under concept shift; judged by validation scores."""
     base = matched_settings("mario", "good-cbas", "color", "concept")
     return [
