@@ -8,13 +8,12 @@ from rich.console import Console
 import mario
 from mario.cli.run import progress_bar
 from mario.errors import MarioError
-from mario.experiments.comparison import CONTROLS, results, run_jobs, side_by_side
+from mario.experiments.comparison import results, run_jobs, side_by_side
+from mario.experiments.results import CHECKPOINTS, METHODS
 from mario.report import tabulate, to_rich, verdict, write_page
 
 DATASET, DOMAIN, SHIFT = "good-cbas", "color", "concept"
-METHODS = ("erm", "grace", "mario", *CONTROLS)
 MAPPED = ("random-init", "erm", "grace", "mario")
-CHECKPOINTS = 10
 
 
 def run_demo(out: Path, *, seeds: int, epochs: int, workers: int) -> None:
