@@ -1,6 +1,7 @@
 """Node and graph embeddings without labels that keep working when the data shifts.
 
-Public names are loaded on first use, so that ``import mario`` and ``mario --help`` do not import torch.
+Public names are loaded on first use, so that ``import mario`` and ``mario --help`` do not import torch. Besides
+those in ``__all__`` every registered method is here by its class's name: ``mario.GRACE``, ``mario.COSTA``.
 """
 
 from importlib import import_module
@@ -12,23 +13,15 @@ _HOME = {
     "MarioError": "mario.errors",
     "load_dataset": "mario.graphs",
     "training_graph": "mario.graphs",
-    "ERM": "mario.methods",
-    "GRACE": "mario.methods",
     "MARIO": "mario.methods",
     "Recipe": "mario.methods",
-    "RandomInit": "mario.methods",
-    "RawFeatures": "mario.methods",
     "load": "mario.methods",
     "evaluate": "mario.evaluation",
 }
 
 __all__ = [
-    "ERM",
-    "GRACE",
     "MARIO",
     "MarioError",
-    "RandomInit",
-    "RawFeatures",
     "Recipe",
     "evaluate",
     "load",
@@ -40,12 +33,16 @@ if TYPE_CHECKING:
     from mario.errors import MarioError
     from mario.evaluation import evaluate
     from mario.graphs import load_dataset, training_graph
-    from mario.methods import ERM, GRACE, MARIO, RandomInit, RawFeatures, Recipe, load
+    from mario.methods import MARIO, Recipe, load
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
+    if name[:1].isupper():
+        methods = import_module("mario.methods")
+        if name in methods.__all__:
+            return getattr(methods, name)
     raise AttributeError(f"module 'mario' has no attribute '{name}'")
 
 

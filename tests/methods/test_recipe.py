@@ -151,8 +151,8 @@ def test_the_recipe_over_another_host_needs_no_line_more() -> None:
         def views(self, batch, generator=None):
             return DropEdges(0.5)(batch, generator), DropEdges(0.5)(batch, generator)
 
-        def contrast(self, z_alpha, z_beta):
-            return info_nce(z_alpha, z_beta)
+        def contrast(self, alpha, beta, generator=None):
+            return info_nce(alpha, beta)
 
     data = tiny_graph()
     model = mario.Recipe(Bare(**SMALL), clusters=4)
@@ -185,3 +185,59 @@ def test_no_setting_of_the_recipe_hides_one_of_its_host() -> None:
 def test_settings_out_of_range_are_named(settings: dict[str, object], message: str) -> None:
     with pytest.raises(MarioError, match=message):
         mario.MARIO(**settings)
+
+
+def test_sides_of_several_tensors_give_the_same_gradients_as_one_graph_without_the_cut() -> None:
+    """A host whose contrast takes a target and an index besides Z: β's pass is made once and nothing is lost."""
+
+    @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+    class Targets(TwoView):
+        """Z, a second matrix that has a gradient, one that has none, and whole numbers."""
+
+        name = "targets"
+
+        def build(self, in_channels, num_classes):
+            super().build(in_channels, num_classes)
+            self.head_ = torch.nn.Linear(self.hidden, self.hidden)
+
+        def views(self, batch, generator=None):
+            return DropEdges(0.5)(batch, generator), DropEdges(0.5)(batch, generator)
+
+        def encode(self, view, generator=None):
+            h = self.represent(view, generator)
+            return h, self.head_(h), h.detach(), torch.arange(len(h))
+
+        def contrast(self, alpha, beta, generator=None):
+            return info_nce(alpha[1], beta[2][beta[3]]) + info_nce(beta[1], alpha[2]) + info_nce(alpha[0], beta[0])
+
+    data = tiny_graph()
+    grads = []
+    for perturb in ("alpha", "both"):  # with ε = 0 both views stand still, so that both ways are the same loss
+        model = mario.Recipe(Targets(**SMALL), clusters=4, epsilon=0.0, perturb=perturb)
+        graph = model.prepare(data, seed=0)
+        # The start draws δ for one view or for two: views and dropout are drawn before it, from the same state.
+        model.step(graph, torch.Generator().manual_seed(1))
+        grads.append([p.grad.clone() for p in model.trained()])
+    for a, b in zip(*grads, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-4)
+
+
+def test_a_host_without_pairs_of_rows_has_the_adversary_only() -> None:
+    @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+    class Unpaired(TwoView):
+        """Rows of one view against the mean of the other."""
+
+        name = "unpaired"
+        aligned = False
+
+        def views(self, batch, generator=None):
+            return DropEdges(0.5)(batch, generator), DropEdges(0.5)(batch, generator)
+
+        def contrast(self, alpha, beta, generator=None):
+            return (alpha - beta.mean(0)).square().mean()
+
+    model = mario.Recipe(Unpaired(**SMALL))
+    assert not model.conditional
+    assert not hasattr(model.fit(tiny_graph()), "prototypes_")
+    with pytest.raises(MarioError, match="nothing to condition on"):
+        mario.Recipe(Unpaired(**SMALL), conditional=True)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
-from mario.encoders.propagation import Normalisation, propagation_matrix
+from mario.encoders.propagation import Normalisation, entries, propagation_matrix
 from mario.errors import MarioError
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "elu": F.elu, "leaky_relu": F.leaky_relu}
@@ -64,11 +64,17 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
     def forward(self, x: Tensor, edge_index: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """One row a node. ``generator`` draws the dropout masks."""
+        """One row a node. ``generator`` draws the dropout masks.
+
+        ``edge_index`` may also be a ready propagation matrix, sparse CSR with a row for each node that receives. It
+        takes the place of the encoder's own; attention, which has none, looks along its entries.
+        """
         if self.training and x.size(0) == 1 and isinstance(self.norms[0], nn.BatchNorm1d):
             raise MarioError("batch norm cannot be trained on a graph of one node: set batch_norm=False")
         route = edge_index
-        if self.normalisation is not None:
+        if edge_index.layout == torch.sparse_csr:
+            route = edge_index if self.normalisation is not None else entries(edge_index)
+        elif self.normalisation is not None:
             route = propagation_matrix(edge_index, x.size(0), self.normalisation, x.dtype)
         last = len(self.convs) - 1
         for i, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):

@@ -65,3 +65,9 @@ def propagation_matrix(
     rows = torch.zeros(num_nodes + 1, dtype=torch.int64, device=edge_index.device)
     torch.cumsum(degree, 0, out=rows[1:])
     return torch.sparse_csr_tensor(rows, source, value, size=(num_nodes, num_nodes), check_invariants=False)
+
+
+def entries(matrix: Tensor) -> Tensor:
+    """The edges, from column to row, along which a sparse CSR matrix carries something."""
+    rows = torch.arange(matrix.size(0), device=matrix.device).repeat_interleave(matrix.crow_indices().diff())
+    return torch.stack([matrix.col_indices(), rows])

@@ -1,28 +1,51 @@
-"""One file a method, each the wiring of views, encoders and contrast; the recipe makes MARIO of any that contrasts."""
+"""One file a method, each the wiring of views, encoders and contrast; the recipe makes MARIO of any that contrasts.
+
+Whatever a module of this package registers is found here by its class's name, ``mario.methods.GRACE``. Methods of other
+packages are found too, if they name the module that registers them as an entry point of the group ``mario.methods``.
+"""
+
+import warnings
+from importlib import import_module
+from importlib.metadata import entry_points
+from pkgutil import iter_modules
+from typing import Any
 
 from mario.methods.base import REGISTRY, Method, register
-from mario.methods.controls import RandomInit, RawFeatures
-from mario.methods.erm import ERM
-from mario.methods.grace import GRACE
-from mario.methods.recipe import MARIO, RELEASED, Recipe
+from mario.methods.recipe import MARIO as MARIO
+from mario.methods.recipe import RELEASED, Recipe
 from mario.methods.registry import find, load
 from mario.methods.settings import parse_setting, setting
-from mario.methods.two_view import TwoView
+from mario.methods.two_view import DropAndMask, Side, TwoView, embeddings
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
+for _point in entry_points(group=__name__):
+    try:
+        _point.load()
+    except Exception as error:  # one broken plug-in must not take all methods with it
+        warnings.warn(f"methods of {_point.value} are left out: {error}", UserWarning, stacklevel=2)
+
+_CLASSES = {cls.__name__: cls for cls in REGISTRY.values()}
 
 __all__ = [
-    "ERM",
-    "GRACE",
-    "MARIO",
     "REGISTRY",
     "RELEASED",
+    "DropAndMask",
     "Method",
-    "RandomInit",
-    "RawFeatures",
     "Recipe",
+    "Side",
     "TwoView",
+    "embeddings",
     "find",
     "load",
     "parse_setting",
     "register",
     "setting",
+    *_CLASSES,
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _CLASSES:
+        return _CLASSES[name]
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -66,6 +66,8 @@ class Method(nn.Module):
     name: ClassVar[str] = ""
     supervised: ClassVar[bool] = False
     trains: ClassVar[bool] = True
+    levels: ClassVar[tuple[str, ...]] = ("node",)
+    """What it embeds: nodes of a graph, whole graphs of a set, or both."""
 
     def __post_init__(self) -> None:
         super().__init__()

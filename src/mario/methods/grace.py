@@ -4,21 +4,19 @@ import dataclasses
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from mario.contrast import alignment_uniformity, donsker_varadhan, info_nce, jensen_shannon
 from mario.encoders import Projector
 from mario.methods.base import register
 from mario.methods.settings import setting
-from mario.methods.two_view import TwoView
-from mario.views import Chain, DropEdges, MaskFeatures
+from mario.methods.two_view import DropAndMask, Side, embeddings
 
 ESTIMATORS = {"info_nce": info_nce, "donsker_varadhan": donsker_varadhan, "jensen_shannon": jensen_shannon}
 
 
 @register("grace")
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
-class GRACE(TwoView):
+class GRACE(DropAndMask):
     """Deep Graph Contrastive Representation Learning (Zhu et al., 2020).
 
     Two views by dropping edges and masking feature columns; the two views of a node are drawn together, all other
@@ -33,10 +31,6 @@ class GRACE(TwoView):
 
     # fmt: off
     tau: float = setting(0.5, low=1e-6, search=(0.1, 0.2, 0.4, 0.5, 0.8), help="temperature of the contrast")
-    mask_features_1: float = setting(0.2, low=0.0, high=1.0, search=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5), help="p_f1: columns masked in view α")
-    mask_features_2: float = setting(0.3, low=0.0, high=1.0, search=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5), help="p_f2: columns masked in view β")
-    drop_edges_1: float = setting(0.2, low=0.0, high=1.0, search=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6), help="p_e1: edges dropped in view α")
-    drop_edges_2: float = setting(0.3, low=0.0, high=1.0, search=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6), help="p_e2: edges dropped in view β")
     estimator: str = setting("info_nce", choices=("info_nce", "donsker_varadhan", "jensen_shannon", "alignment_uniformity"), help="what estimates mutual information")
     projector_batch_norm: bool = setting(True, help="batch norm in the projector")
     # fmt: on
@@ -45,15 +39,11 @@ class GRACE(TwoView):
         super().build(in_channels, num_classes)
         self.projector_ = Projector(self.hidden, batch_norm=self.projector_batch_norm)
 
-    def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
-        first = Chain(MaskFeatures(self.mask_features_1), DropEdges(self.drop_edges_1))
-        second = Chain(MaskFeatures(self.mask_features_2), DropEdges(self.drop_edges_2))
-        return first(batch, generator), second(batch, generator)
-
     def project(self, h: Tensor) -> Tensor:
         return self.projector_(h)
 
-    def contrast(self, z_alpha: Tensor, z_beta: Tensor) -> Tensor:
+    def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
+        z_alpha, z_beta = embeddings(alpha), embeddings(beta)
         if self.estimator == "alignment_uniformity":
             return alignment_uniformity(z_alpha, z_beta)
         return ESTIMATORS[self.estimator](z_alpha, z_beta, self.tau)

@@ -12,7 +12,7 @@ from mario.errors import MarioError
 from mario.methods.base import Method, register
 from mario.methods.grace import GRACE
 from mario.methods.settings import setting
-from mario.methods.two_view import TwoView
+from mario.methods.two_view import Side, TwoView, embeddings
 from mario.views import AdversarialFeatures
 
 
@@ -48,6 +48,14 @@ class WithRecipe(TwoView):
 
     host: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.conditional and not self.aligned:
+            raise MarioError(
+                f"{self.name} has no two embedding matrices whose rows are the same nodes, so there is nothing to "
+                "condition on: conditional=False would do"
+            )
+
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
         if self.conditional:
@@ -55,7 +63,8 @@ class WithRecipe(TwoView):
 
     def trained(self) -> list[nn.Parameter]:
         names = ["prototypes_."] + (["projector_."] if self.projector_moves == "inner" and self.conditional else [])
-        return [p for name, p in self.named_parameters() if not name.startswith(tuple(names))]
+        own = {id(p) for name, p in self.named_parameters() if name.startswith(tuple(names))}
+        return [p for p in super().trained() if id(p) not in own]
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         """Lines 2 to 15 of Algorithm 1."""
@@ -64,31 +73,33 @@ class WithRecipe(TwoView):
         alpha, beta = self.views(batch, generator)
         figures = self._move_prototypes(alpha, beta, generator) if self.conditional else {}
         if not self.adversarial:
-            loss = self.robust_loss(self.encode(alpha, generator), self.encode(beta, generator))
+            loss = self.robust_loss(self.encode(alpha, generator), self.encode(beta, generator), generator)
             loss.backward()
             return {"loss": loss.item(), **figures}
         adversary = AdversarialFeatures(self.epsilon, self.ascent_steps, self.ascent)  # type: ignore[arg-type]
         if self.perturb == "both":
             losses = adversary.ascend(
-                lambda a, b: self.robust_loss(self.encode(a, generator), self.encode(b, generator)),
+                lambda a, b: self.robust_loss(self.encode(a, generator), self.encode(b, generator), generator),
                 [alpha, beta],
                 generator,
             )
         else:
             # β is the same in all ascent steps (dropout is drawn once for it) and its backward is linear in what
-            # reaches Z_β: one pass will do.
-            z_beta = self.encode(beta, generator)
-            reached = z_beta.detach().requires_grad_()
+            # reaches its side of the contrast: one pass will do.
+            side = self.encode(beta, generator)
+            reached = _cut(side)
             losses = adversary.ascend(
-                lambda a: self.robust_loss(self.encode(a, generator), reached), [alpha], generator
+                lambda a: self.robust_loss(self.encode(a, generator), reached, generator), [alpha], generator
             )
-            z_beta.backward(reached.grad)
+            _go_back(side, reached)
         return {"loss": torch.stack(losses).mean().item(), **figures}
 
-    def robust_loss(self, z_alpha: Tensor, z_beta: Tensor) -> Tensor:
+    def robust_loss(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         """L_rob = L_MI − γ·L_CMI."""
-        loss = self.contrast(z_alpha, z_beta)
-        return loss - self.gamma * self.conditional_term(z_alpha, z_beta) if self.conditional else loss
+        loss = self.contrast(alpha, beta, generator)
+        if not self.conditional:
+            return loss
+        return loss - self.gamma * self.conditional_term(embeddings(alpha), embeddings(beta))
 
     def conditional_term(self, z_alpha: Tensor, z_beta: Tensor) -> Tensor:
         """L_CMI, given the clusters in which the prototypes put both views."""
@@ -121,13 +132,13 @@ class WithRecipe(TwoView):
         maker = torch.optim.Adam if self.prototype_optimiser == "adam" else torch.optim.SGD
         optimiser = maker(groups, lr=self.prototype_lr)
         entropy: dict[str, Any] = {"iterations": self.sinkhorn_iterations, "temperature": self.sinkhorn_temperature}
-        with torch.no_grad():
-            h_u, h_v = self.represent(alpha, generator), self.represent(beta, generator)
         if projector is None:
             with torch.no_grad():
-                u, v = self.project(h_u), self.project(h_v)
+                u, v = (embeddings(self.encode(view, generator)) for view in (alpha, beta))
             self.prototypes_.descend(u, v, optimiser, self.prototype_steps, self.prototype_tau, **entropy)
         else:
+            with torch.no_grad():
+                h_u, h_v = self.represent(alpha, generator), self.represent(beta, generator)
             for _ in range(self.prototype_steps):
                 optimiser.zero_grad(set_to_none=True)
                 self.prototypes_.loss(self.project(h_u), self.project(h_v), self.prototype_tau, **entropy).backward()
@@ -151,17 +162,33 @@ class WithRecipe(TwoView):
         figures = super().diagnostics(batch, generator)
         if self.conditional:
             self.eval()
-            u, v = (self.encode(view) for view in self.views(batch, generator))
+            alpha, beta = (self.encode(view) for view in self.views(batch, generator))
             self.train()
+            u, v = embeddings(alpha), embeddings(beta)
             sizes = self.cluster_of(u).bincount(minlength=self.clusters).float()
             shares = sizes[sizes > 0] / sizes.sum()
             figures |= {
-                "mi_loss": self.contrast(u, v).item(),
+                "mi_loss": self.contrast(alpha, beta, generator).item(),
                 "cmi_loss": self.conditional_term(u, v).item(),
                 "clusters_used": (sizes > 0).float().mean().item(),
                 "cluster_perplexity": (-(shares * shares.log()).sum()).exp().item() / self.clusters,
             }
         return figures
+
+
+def _cut(side: Side) -> Side:
+    """``side`` cut off from what made it; what had a gradient gathers one."""
+    if isinstance(side, Tensor):
+        return side.detach().requires_grad_(side.requires_grad)
+    return tuple(part.detach().requires_grad_(part.requires_grad) for part in side)
+
+
+def _go_back(side: Side, reached: Side) -> None:
+    """Carry the gradients that reached a cut side on to what made it."""
+    made, cut = ((side,), (reached,)) if isinstance(side, Tensor) else (side, reached)
+    pairs = [(m, c.grad) for m, c in zip(made, cut, strict=True) if c.grad is not None]
+    if pairs:
+        torch.autograd.backward([m for m, _ in pairs], [g for _, g in pairs])
 
 
 @register("mario")
@@ -221,7 +248,11 @@ def with_recipe(host: type[Method]) -> type[Method]:
     if host not in _OVER:
         if not getattr(host, "host", False):
             raise MarioError(f"the recipe needs a method that contrasts two views, which {host.name} does not")
-        made: type[Method] = type(f"{host.__name__}WithRecipe", (WithRecipe, host), {"__doc__": host.__doc__})
+        body: dict[str, Any] = {"__doc__": host.__doc__}
+        if not getattr(host, "aligned", True):
+            body |= {"conditional": setting(False, help="no pairs of rows to condition on: false is all there is")}
+            body["__annotations__"] = {"conditional": bool}
+        made: type[Method] = type(f"{host.__name__}WithRecipe", (WithRecipe, host), body)
         dataclasses.dataclass(eq=False, repr=False, kw_only=True)(made)
         made.name = f"{host.name}+mario"
         _OVER[host] = made

@@ -9,13 +9,28 @@ from torch_geometric.data import Data
 
 from mario.contrast import alignment, uniformity, worst_case_alignment
 from mario.methods.base import Method
+from mario.methods.settings import setting
+from mario.views import Chain, DropEdges, MaskFeatures
+
+Side = Tensor | tuple[Tensor, ...]
+"""What a contrast needs of one view: Z, or a tuple that begins with Z."""
+
+
+def embeddings(side: Side) -> Tensor:
+    """Z, the matrix that is clustered and conditioned on."""
+    return side if isinstance(side, Tensor) else side[0]
 
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class TwoView(Method):
-    """View generation, view encoding, representation contrasting: the three parts, each a method of its own."""
+    """View generation, view encoding, representation contrasting: the three parts, each a method of its own.
+
+    The loss depends on a view only through what :meth:`encode` makes of it. That is all the recipe has to know.
+    """
 
     host: ClassVar[bool] = True
+    aligned: ClassVar[bool] = True
+    """Whether row i of both views' Z is the same node; without it there is nothing to condition on."""
 
     def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
         """G_α and G_β."""
@@ -31,8 +46,8 @@ class TwoView(Method):
         """From what the encoder makes to what is contrasted."""
         return h
 
-    def encode(self, view: Data, generator: torch.Generator | None = None) -> Tensor:
-        """Z = p_ω ∘ g_θ, what is contrasted."""
+    def encode(self, view: Data, generator: torch.Generator | None = None) -> Side:
+        """Z = p_ω ∘ g_θ, and whatever else of this view is contrasted."""
         return self.project(self.represent(view, generator))
 
     @property
@@ -40,24 +55,43 @@ class TwoView(Method):
         """Number of columns of Z."""
         return self.hidden
 
-    def contrast(self, z_alpha: Tensor, z_beta: Tensor) -> Tensor:
+    def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         """The loss that draws the views of a node together, L_MI."""
         raise NotImplementedError
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         alpha, beta = self.views(batch, generator)
-        loss = self.contrast(self.encode(alpha, generator), self.encode(beta, generator))
+        loss = self.contrast(self.encode(alpha, generator), self.encode(beta, generator), generator)
         loss.backward()
         return {"loss": loss.item()}
 
     @torch.no_grad()
     def diagnostics(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         """Alignment on average and in the worst case over two draws of both views, and uniformity, of Z."""
+        if not self.aligned:
+            return {}
         self.eval()
-        zs = [self.encode(view) for _ in range(2) for view in self.views(batch, generator)]
+        zs = [embeddings(self.encode(view)) for _ in range(2) for view in self.views(batch, generator)]
         self.train()
         return {
             "alignment": alignment(zs).item(),
             "worst_case_alignment": worst_case_alignment(zs).item(),
             "uniformity": uniformity(zs[0]).item(),
         }
+
+
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+class DropAndMask(TwoView):
+    """Two views as GRACE makes them: each edge dropped and each feature column masked with the view's own probability."""
+
+    # fmt: off
+    mask_features_1: float = setting(0.2, low=0.0, high=1.0, search=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5), help="p_f1: columns masked in view α")
+    mask_features_2: float = setting(0.3, low=0.0, high=1.0, search=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5), help="p_f2: columns masked in view β")
+    drop_edges_1: float = setting(0.2, low=0.0, high=1.0, search=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6), help="p_e1: edges dropped in view α")
+    drop_edges_2: float = setting(0.3, low=0.0, high=1.0, search=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6), help="p_e2: edges dropped in view β")
+    # fmt: on
+
+    def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
+        first = Chain(MaskFeatures(self.mask_features_1), DropEdges(self.drop_edges_1))
+        second = Chain(MaskFeatures(self.mask_features_2), DropEdges(self.drop_edges_2))
+        return first(batch, generator), second(batch, generator)
