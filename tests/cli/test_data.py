@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from graphs.elliptic_files import write_elliptic
 from mario.cli.data import app
 from mario.errors import MarioError
 from mario.graphs.catalogue import CATALOGUE
@@ -70,6 +71,28 @@ def test_show_of_real_data(mario_data: Path) -> None:
     assert line.split() == ["university", "covariate", "244", "61", "61", "125", "126", "3", "2"]
     webkb = json.loads(run("show", "webkb", "--json", "--root", mario_data).output)
     assert [split["domain"] for split in webkb["splits"]].count("texas") == 1
+
+
+def test_show_of_many_graphs_has_no_id_sets_and_says_the_setting(tmp_path: Path) -> None:
+    root = write_elliptic(tmp_path, layout="kaggle", nodes=12)
+    (split,) = json.loads(run("show", "elliptic", "--json", "--root", root).output)["splits"]
+    assert (split["domain"], split["shift"], split["id_val"], split["id_test"]) == ("time", "label", None, None)
+    assert (split["domains"], split["environments"]) == (49, 5)
+    assert min(split["train"], split["ood_val"], split["ood_test"]) > 0
+    text = run("show", "elliptic", "--root", root).output
+    assert "setting: inductive unless told" in text
+    (line,) = [line for line in text.splitlines() if line.strip().startswith("time ")]
+    assert line.split()[3:5] == ["none", "none"]
+    unknown = run("verify", "elliptic", "--root", root)
+    assert unknown.exit_code == 1
+    assert unknown.output.count("UNKNOWN") == 3
+    assert "checksums are not known" in unknown.output
+
+
+def test_show_and_verify_of_amazon_photo(mario_data: Path) -> None:
+    (split,) = json.loads(run("show", "amazon-photo", "--json", "--root", mario_data).output)["splits"]
+    assert [split[part] for part in ("train", "ood_val", "ood_test")] == [7650, 7650, 61200]
+    assert run("verify", "amazon-photo", "--root", mario_data).exit_code == 0
 
 
 def test_fetch_finds_or_explains(mario_data: Path, tmp_path: Path) -> None:

@@ -22,9 +22,12 @@ def test_tables_stand_between_the_markers_and_the_text_around_them_stays(tmp_pat
         run = job.plan()
         finish(run, run.load(), tmp_path / run.digest())
     page = tmp_path / "results.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    write_tables(page, {"good-cbas-concept": jobs}, tmp_path)
+    name = "good-cbas-concept"
+    other = f"{BEGIN.format('variants')}\nkept\n{END.format('variants')}"
+    page.write_text(f"before\n{BEGIN.format(name)}\nold\n{END.format(name)}\n{other}\nafter\n")
+    write_tables(page, {name: jobs, "variants": []}, tmp_path)
     text = page.read_text()
+    assert other in text, "a table without runs stays as it was"
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "old" not in text
@@ -40,7 +43,7 @@ def test_a_page_without_a_place_for_tables_is_refused(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("no markers")
     with pytest.raises(MarioError, match="no place for tables"):
-        write_tables(page, {}, tmp_path)
+        write_tables(page, {"good-cbas-concept": []}, tmp_path)
     with pytest.raises(MarioError, match="no file"):
         write_tables(tmp_path / "absent.md", {}, tmp_path)
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from graphs.elliptic_files import write_elliptic
+
 QUICK = ["--set", "hidden=16", "--set", "layers=2", "--set", "clusters=5", "--set", "probe_epochs=5", "--threads", "1"]
 
 
@@ -43,6 +45,21 @@ def test_run_writes_the_folder_and_says_so(tmp_path: Path) -> None:
     again = mario(*words, *QUICK, "--set", "epochs=2", cwd=tmp_path)
     assert again.returncode == 0
     assert "was done already" in again.stdout
+
+
+def test_run_on_many_graphs_shows_a_score_for_each_group(tmp_path: Path) -> None:
+    root = write_elliptic(tmp_path / "data", nodes=12)
+    words = ["run", "elliptic", "--method", "erm", "--encoder", "sage", "--set", "hidden=8", "--set", "epochs=2"]
+    done = mario(
+        *words, "--root", str(root), "--out", "one", cwd=tmp_path, env={"MARIO_CACHE": str(tmp_path / "cache")}
+    )
+    assert done.returncode == 0, done.stderr
+    assert "time, label, inductive" in done.stdout
+    shown = {line.split("│")[1].strip(): line.split("│")[3].strip() for line in done.stdout.splitlines() if "%" in line}
+    assert shown == dict.fromkeys(("ood_test", *(f"T{k}" for k in range(1, 10))), "ood_val")
+    scores = json.loads((tmp_path / "one" / "result.json").read_text())["scores"]
+    assert list(scores["groups"]) == [f"T{k}" for k in range(1, 10)]
+    assert scores["ood_test"] == pytest.approx(sum(scores["groups"].values()) / 9)
 
 
 def test_without_out_the_folder_is_named_by_the_hash(tmp_path: Path) -> None:
@@ -88,6 +105,8 @@ def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path) -> None:
         (["run", "good-cbas", "--method", "gracee"], "there is no method 'gracee'"),
         (["run", "good-cbas", "--method", "erm+mario"], "two views"),
         (["run", "good-cbas", "--shift", "sideways"], "covariate"),
+        (["run", "elliptic", "--shift", "concept"], "unknown shift of elliptic 'concept'; one of label would do"),
+        (["run", "elliptic"], "EllipticBitcoin/raw/elliptic_txs_features.csv"),
         (["run", "good-cbas", "--set", "epoch=3"], "did you mean 'epochs'"),
         (["run", "good-cbas", "--set", "epochs"], "NAME=VALUE"),
         (["run", "good-cbas", "--set", "lr=-1"], "lr must be at least 0"),

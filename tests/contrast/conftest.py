@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -18,7 +19,8 @@ class LargestTensor(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         for tensor in out if isinstance(out, list | tuple) else [out]:
             if isinstance(tensor, Tensor):
-                self.numel = max(self.numel, tensor.numel())
+                held = tensor.numel() if tensor.layout == torch.strided else tensor._nnz()
+                self.numel = max(self.numel, held)
         return out
 
 

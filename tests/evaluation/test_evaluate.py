@@ -137,6 +137,43 @@ def test_the_metric_is_that_of_the_dataset() -> None:
     assert scores["ood_test"] == score(spy.logits[48:], data.y[48:], "f1")
 
 
+def grouped(metric: str = "accuracy") -> Data:
+    data = shifted()
+    data.y, data.num_classes, data.metric = torch.arange(60) % 2, 2, metric
+    data.group_id = torch.full((60,), -1)
+    data.group_id[48:51], data.group_id[51:60] = 0, 1  # ood_test is 48 to 59
+    data.group_id[:12] = 2  # training nodes are in no test group's score
+    data.groups = ["T1", "T2", "T3"]
+    return data
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "roc_auc"])
+def test_each_group_has_its_score_and_ood_test_is_their_mean(metric: str) -> None:
+    data = grouped(metric)
+    spy = Spy(LinearProbe())
+    scores = evaluate(raw(data), data, probe=spy)  # type: ignore[arg-type]
+    one, two = (score(spy.logits[rows], data.y[rows], metric) for rows in (slice(48, 51), slice(51, 60)))
+    assert (scores["T1"], scores["T2"]) == (one, two)
+    assert scores["ood_test"] == pytest.approx((one + two) / 2)
+    assert "T3" not in scores
+    assert one != two
+
+
+def test_a_group_of_one_class_has_no_roc_auc_and_no_part_in_the_mean() -> None:
+    data = grouped("roc_auc")
+    data.y[48:51] = 1
+    scores = evaluate(raw(data), data)
+    assert "T1" not in scores
+    assert scores["ood_test"] == scores["T2"]
+    data.metric = "f1"
+    data.y[48:51] = 0
+    assert evaluate(raw(data), data)["T1"] == 0.0
+    data.metric = "roc_auc"
+    data.group_id[51:60] = -1
+    with pytest.raises(MarioError, match="no test group has nodes that the roc_auc can be taken of"):
+        evaluate(raw(data), data)
+
+
 def test_graphs_without_what_an_evaluation_needs() -> None:
     data = shifted()
     model = raw(data)
@@ -172,6 +209,7 @@ class TestReport:
             "ood_val": 0.65,
             "last": {"id_test": 0.73, "ood_test": 0.44, "allowed_for_claims": True},
             "oracle": {"id_test": 0.61, "ood_test": 0.99, "allowed_for_claims": False},
+            "chosen_on": {"id_test": "id_val", "ood_test": "ood_val", "ood_test_by_id_val": "id_val"},
         }
 
     def test_poisoned_test_scores_change_no_choice(self) -> None:
@@ -201,14 +239,32 @@ class TestReport:
     def test_without_validation_sets_only_what_can_be_said(self) -> None:
         curve = [{"step": 10, "train": 0.5, "ood_test": 0.4}, {"step": 20, "train": 0.6, "ood_test": 0.3}]
         assert report(curve) == {
+            "ood_test": 0.3,
             "last": {"ood_test": 0.3, "allowed_for_claims": True},
             "oracle": {"ood_test": 0.4, "allowed_for_claims": False},
+            "chosen_on": {"ood_test": "last"},
         }
 
     def test_without_an_ood_set(self) -> None:
         curve = [{k: v for k, v in point.items() if not k.startswith("ood")} for point in CURVE]
         expected = {"id_test": 0.71, "id_val": 0.80, "last": {"id_test": 0.73, "allowed_for_claims": True}}
-        assert report(curve) == expected
+        assert report(curve) == {**expected, "chosen_on": {"id_test": "id_val"}}
+
+    def test_groups_are_of_the_checkpoint_that_ood_val_chose(self) -> None:
+        curve = [
+            {"step": 10, "ood_val": 0.5, "ood_test": 0.8, "T1": 0.9, "T2": 0.7},
+            {"step": 20, "ood_val": 0.6, "ood_test": 0.3, "T1": 0.2, "T2": 0.4},
+            {"step": 30, "ood_val": 0.4, "ood_test": 0.6, "T1": 0.5, "T2": 0.7},
+        ]
+        found = report(curve, groups=["T1", "T2", "T3"])
+        assert found["groups"] == {"T1": 0.2, "T2": 0.4}
+        assert (found["ood_test"], found["chosen_on"]) == (0.3, {"ood_test": "ood_val"})
+        for point in curve:
+            del point["ood_val"]
+        found = report(curve, groups=["T1", "T2"])
+        assert found["groups"] == {"T1": 0.5, "T2": 0.7}
+        assert (found["ood_test"], found["chosen_on"]) == (0.6, {"ood_test": "last"})
+        assert "groups" not in report(curve)
 
     def test_no_checkpoint_is_an_error(self) -> None:
         with pytest.raises(MarioError, match="there is no checkpoint to select from"):

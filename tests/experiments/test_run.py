@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from graphs.elliptic_files import write_elliptic
 from mario.errors import MarioError
 from mario.experiments.run import Run, execute, finish
 
@@ -77,6 +78,28 @@ def test_two_processes_cannot_share_a_folder(tmp_path: Path) -> None:
 
 def test_a_host_with_the_recipe_is_known_by_one_name() -> None:
     assert Run.plan("good-cbas", "grace+mario").digest() == Run.plan("good-cbas", "mario").digest()
+
+
+def test_what_is_not_told_is_what_the_card_says() -> None:
+    said = [
+        (r.domain, r.shift, r.setting) for r in (Run.plan(d, "erm") for d in ("good-cbas", "amazon-photo", "elliptic"))
+    ]
+    assert said == [
+        ("color", "concept", "transductive"),
+        ("environment", "concept", "inductive"),
+        ("time", "label", "inductive"),
+    ]
+    assert Run.plan("elliptic", "erm", setting="transductive").setting == "transductive"
+
+
+def test_many_graphs_are_chosen_on_ood_val_and_reported_by_group(tmp_path: Path) -> None:
+    root = write_elliptic(tmp_path / "data", nodes=12)
+    run = Run.plan("elliptic", "grace", given={"hidden": 8, "layers": 2, "epochs": 3, "checkpoints": 3, "roots": 20})
+    result = finish(run, run.load(root), tmp_path / "run")
+    best = max(result["curve"], key=lambda point: point["ood_val"])
+    assert result["scores"]["groups"] == {f"T{k}": best[f"T{k}"] for k in range(1, 10)}
+    assert result["scores"]["ood_test"] == best["ood_test"]
+    assert result["scores"]["chosen_on"] == {"ood_test": "ood_val"}
 
 
 def test_the_hash_is_of_the_complete_settings() -> None:

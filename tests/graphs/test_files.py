@@ -97,6 +97,6 @@ def test_the_message_lists_only_what_is_missing(tmp_path: Path) -> None:
 
 def test_real_files_are_the_published_ones(mario_data: Path) -> None:
     for card in CATALOGUE.values():
-        if card.name != "good-cora":
+        if card.name not in ("good-cora", "elliptic"):
             assert {state.state for state in file_states(card, mario_data)} <= {"OK"}
             assert all((mario_data / file.path).stat().st_size == file.size for file in card.files)

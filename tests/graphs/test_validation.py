@@ -23,6 +23,8 @@ def test_sound_graphs_pass() -> None:
     check_graph(pair(x=torch.eye(3).to_sparse_csr()))
     check_graph(pair(y=torch.tensor([0, 1, -1])))
     check_graph(Data(x=torch.eye(2), edge_index=torch.zeros(2, 0).long()))
+    check_graph(pair(visible_mask=torch.tensor([True, False, True])))
+    check_graph(pair(group_id=torch.tensor([-1, 0, -1]), groups=["T1", "T2"]))
     for setting in ("transductive", "inductive"):
         check_graph(training_graph(load_dataset("good-cbas", setting=setting)))
 
@@ -62,6 +64,14 @@ NAN, INF = float("nan"), float("inf")
         ({"ood_test_mask": torch.tensor([True, True, False])}, "train_mask and data.ood_test_mask share 1 nodes"),
         ({"env_id": torch.tensor([0, 0])}, "data.env_id"),
         ({"domain_id": torch.tensor([0.0, 0, 1])}, "data.domain_id"),
+        ({"visible_mask": torch.tensor([1, 0, 1])}, "data.visible_mask must be a bool"),
+        ({"visible_mask": torch.tensor([False, False, True])}, "visible_mask leaves out nodes of train_mask"),
+        ({"visible_mask": torch.tensor([True, True, True])}, "visible_mask shows training nodes of ood_test_mask"),
+        ({"group_id": torch.tensor([-1, 0])}, "data.group_id must hold one int64"),
+        ({"group_id": torch.tensor([-1, 0, -1])}, "list of as many distinct names as groups, got None"),
+        ({"group_id": torch.tensor([-1, 0, -1]), "groups": ["T1", "T1"]}, "distinct names"),
+        ({"group_id": torch.tensor([-1, 1, -1]), "groups": ["T1"]}, r"0\.\.0 \(-1 for none\), got 1"),
+        ({"group_id": torch.tensor([-1, -2, 0]), "groups": ["T1"]}, "got -2"),
     ],
 )
 def test_each_fault_is_named(changes: dict[str, object], message: str) -> None:
@@ -72,3 +82,47 @@ def test_each_fault_is_named(changes: dict[str, object], message: str) -> None:
 def test_something_else_than_a_graph() -> None:
     with pytest.raises(MarioError, match="got dict"):
         check_graph({"x": torch.eye(2)})  # type: ignore[arg-type]
+
+
+def graph_set(**changed: object) -> Data:
+    """Graphs of two and of one node."""
+    sound = {
+        "x": torch.ones(3, 1),
+        "edge_index": torch.tensor([[0], [1]]),
+        "batch": torch.tensor([0, 0, 1]),
+        "ptr": torch.tensor([0, 2, 3]),
+        "y": torch.tensor([0, 1]),
+        "train_mask": torch.tensor([True, False]),
+        "ood_test_mask": torch.tensor([False, True]),
+        "domain_id": torch.tensor([2, 1]),
+    }
+    return Data(**(sound | changed))
+
+
+def test_a_sound_set_of_graphs_passes_with_and_without_ptr() -> None:
+    check_graph(graph_set())
+    bare = graph_set()
+    del bare.ptr
+    check_graph(bare)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"batch": torch.tensor([0, 1, 0])}, "must ascend"),
+        ({"batch": torch.tensor([-1, 0, 1])}, "must ascend from 0"),
+        ({"batch": torch.tensor([0.0, 0.0, 1.0])}, r"data\.batch must hold the graph \(int64\) of each of 3 nodes"),
+        ({"batch": torch.tensor([0, 0])}, r"of each of 3 nodes, got .*\(2,\)"),
+        ({"batch": torch.tensor([0, 0, 2])}, "names graph 2, but the 2 graphs are numbered"),
+        ({"ptr": torch.tensor([0, 2, 3, 3])}, "graph 2 of data has no nodes"),
+        ({"ptr": torch.tensor([0, 1, 3])}, r"data\.ptr must say where each graph"),
+        ({"edge_index": torch.tensor([[0], [2]])}, "links nodes of two graphs"),
+        ({"y": torch.tensor([0, 1, 1])}, "one int64 class for each of 2 graphs"),
+        ({"train_mask": torch.tensor([True, False, False])}, "a bool for each of 2 graphs"),
+        ({"train_mask": torch.tensor([True, True])}, "share 1 graphs"),
+        ({"domain_id": torch.tensor([2, 2, 1])}, "one int64 for each of 2 graphs"),
+    ],
+)
+def test_what_is_wrong_with_a_set_of_graphs_is_said(changed: dict[str, torch.Tensor], message: str) -> None:
+    with pytest.raises(MarioError, match=message):
+        check_graph(graph_set(**changed))

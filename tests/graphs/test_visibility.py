@@ -51,6 +51,33 @@ def test_inductive_with_sparse_features() -> None:
     assert seen.edge_index.tolist() == [[0, 1], [1, 0]]
 
 
+def test_inductive_training_sees_what_visible_mask_shows() -> None:
+    data = Data(
+        x=torch.eye(4),
+        edge_index=torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]),
+        y=torch.tensor([0, 1, 1, 0]),
+        env_id=torch.tensor([0, 3, -1, -1]),
+        train_mask=torch.tensor([True, False, False, False]),
+        ood_test_mask=torch.tensor([False, False, True, True]),
+        visible_mask=torch.tensor([True, True, False, False]),
+        group_id=torch.tensor([-1, -1, 0, 0]),
+        groups=["T1"],
+        setting="inductive",
+    )
+    seen = training_graph(data)
+    assert seen.n_id.tolist() == [0, 1]
+    assert seen.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert seen.train_mask.tolist() == [True, False]
+    assert seen.y.tolist() == [0, -1]
+    assert seen.env_id.tolist() == [0, -1]
+    assert not {"visible_mask", "group_id", "groups", "ood_test_mask"} & set(seen.keys())
+    data.setting = "transductive"
+    seen = training_graph(data)
+    assert seen.num_nodes == 4
+    assert seen.y.tolist() == [0, -1, -1, -1]
+    assert not {"visible_mask", "group_id", "groups"} & set(seen.keys())
+
+
 def test_a_graph_without_labels_or_environments_will_do() -> None:
     seen = training_graph(
         Data(x=torch.eye(2), edge_index=torch.zeros(2, 0).long(), train_mask=torch.tensor([True, False]))
@@ -62,3 +89,26 @@ def test_a_graph_without_labels_or_environments_will_do() -> None:
 def test_without_train_mask_the_error_says_what_to_do() -> None:
     with pytest.raises(MarioError, match=r"mario\.load_dataset"):
         training_graph(Data(x=torch.eye(2), edge_index=torch.zeros(2, 0).long()))
+
+
+@pytest.mark.parametrize("setting", ["transductive", "inductive"])
+def test_of_a_set_of_graphs_training_sees_the_training_graphs(setting: str) -> None:
+    data = Data(
+        x=torch.arange(6.0).view(6, 1),
+        edge_index=torch.tensor([[0, 2, 5], [1, 3, 5]]),
+        batch=torch.tensor([0, 0, 1, 1, 2, 2]),
+        y=torch.tensor([0, 1, 1]),
+        train_mask=torch.tensor([True, False, True]),
+        ood_test_mask=torch.tensor([False, True, False]),
+        domain_id=torch.tensor([2, 2, 2]),
+        env_id=torch.tensor([0, -1, 0]),
+        setting=setting,
+    )
+    seen = training_graph(data)
+    assert seen.x.view(-1).tolist() == [0, 1, 4, 5]
+    assert seen.edge_index.tolist() == [[0, 3], [1, 3]]
+    assert seen.batch.tolist() == [0, 0, 1, 1]
+    assert seen.y.tolist() == [0, 1]
+    assert seen.train_mask.tolist() == [True, True]
+    assert seen.n_id.tolist() == [0, 1, 4, 5]
+    assert not HIDDEN & set(seen.keys())

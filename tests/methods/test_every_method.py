@@ -1,114 +1,155 @@
-"""One suite that every registered method passes: the `MethodTester`."""
+"""One suite that every registered method passes: the `MethodTester`. A method is in it by being registered."""
 
+import contextlib
 import copy
+import dataclasses
+from functools import cache
 
 import pytest
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce
 
 import mario
+from mario.encoders import ENCODERS
 from mario.errors import MarioError
-from mario.methods import REGISTRY, Method, TwoView, find
+from mario.experiments.results import systems
+from mario.methods import Method, TwoView, find
 from mario.training import train
 
 from .tiny import tiny_graph
+from .tiny_graphs import tiny_graph_set
 
-HOSTS = [f"{name}+mario" for name, cls in REGISTRY.items() if getattr(cls, "host", False) and name != "grace"]
-LEARNED = [name for name, cls in REGISTRY.items() if cls.trains] + HOSTS
-SMALL = {"hidden": 8, "layers": 2, "epochs": 3, "steps_per_epoch": 2, "roots": 60}
+SMALL = {"hidden": 8, "layers": 2, "epochs": 3, "steps_per_epoch": 2}
 
-
-def make(name: str, **settings: object) -> Method:
-    given = {**SMALL, **({"clusters": 4} if "clusters" in {f.name for f in find(name).fields()} else {}), **settings}
-    return find(name).from_settings(given)
+# Methods that do not stand above an untrained encoder on the tiny shifting graph, with their mean OOD accuracy over
+# five graphs; the control has 0.6333 on nodes and 0.5500 on graphs. Why, as far as it is known, is in docs/fidelity.md.
+NOT_ABOVE_RANDOM_INIT: dict[str, float] = {}
 
 
-@pytest.fixture(params=[*REGISTRY, *HOSTS])
-def name(request: pytest.FixtureRequest) -> str:
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """A method on the kind of data that it embeds."""
+
+    name: str
+    level: str
+
+    def make(self, **settings: object) -> Method:
+        known = {field.name for field in find(self.name).fields()}
+        small = {**SMALL, "roots": 60, "clusters": 4, "centres": 4, "graphs": 20, **settings}
+        return find(self.name).from_settings({k: v for k, v in small.items() if k in known or k in settings})
+
+    def data(self, seed: int = 0) -> Data:
+        return tiny_graph(seed) if self.level == "node" else tiny_graph_set(seed)
+
+    @property
+    def learns(self) -> bool:
+        return find(self.name).trains
+
+    @property
+    def supervised(self) -> bool:
+        return find(self.name).supervised
+
+
+TRIALS = [Trial(name, level) for level in ("node", "graph") for name in systems(level)]
+
+
+@pytest.fixture(params=TRIALS, ids=[f"{t.name}{'' if t.level == 'node' else '-graphs'}" for t in TRIALS])
+def trial(request: pytest.FixtureRequest) -> Trial:
     return request.param
 
 
+def rows(data: Data) -> int:
+    return int(data.num_graphs) if "batch" in data else int(data.num_nodes)
+
+
+def bare(data: Data) -> Data:
+    """The features and the structure alone."""
+    kept = ("x", "edge_index", "batch", "ptr", "num_graphs")
+    return Data.from_dict({key: data[key] for key in kept if key in data})
+
+
 class TestEveryMethod:
-    def test_embeds_every_node_without_nan(self, name: str) -> None:
-        data = tiny_graph()
-        z = make(name).fit(data).transform(data)
-        assert z.shape == (80, 4 if name == "raw-features" else 8)
+    def test_embeds_without_nan(self, trial: Trial) -> None:
+        data = trial.data()
+        z = trial.make().fit(data).transform(data)
+        assert z.shape == (rows(data), data.x.size(1) if trial.name == "raw-features" else 8)
         assert torch.isfinite(z).all()
 
-    def test_improves_its_own_loss_if_it_has_one(self, name: str) -> None:
-        model = make(name, epochs=30, lr=1e-2)
-        graph = model.prepare(tiny_graph(), seed=0)
-        losses = [epoch.losses.get("loss") for epoch in train(model, graph, seed=0)]
-        assert sum(losses[-5:]) < sum(losses[:5]) if name in LEARNED else set(losses) == {None}
+    def test_improves_its_own_loss_if_it_has_one(self, trial: Trial) -> None:
+        data = trial.data()
+        before, after = trial.make(), trial.make(epochs=30, lr=1e-2)
+        before.prepare(data, seed=0)
+        after.fit(data, seed=0)
+        assert loss_of(after, data) < loss_of(before, data) if trial.learns else loss_of(after, data) is None
 
-    def test_same_seed_same_bits_and_another_seed_others(self, name: str) -> None:
-        data = tiny_graph()
+    def test_same_seed_same_bits_and_another_seed_others(self, trial: Trial) -> None:
+        data = trial.data()
         state = torch.get_rng_state()
-        first, again, other = (make(name).fit(data, seed=seed).transform(data) for seed in (1, 1, 2))
+        first, again, other = (trial.make().fit(data, seed=seed).transform(data) for seed in (1, 1, 2))
         assert torch.equal(first, again)
-        assert name == "raw-features" or not torch.equal(first, other)
+        assert trial.name == "raw-features" or not torch.equal(first, other)
         assert torch.equal(state, torch.get_rng_state()), "fit must leave torch's default generator alone"
 
-    def test_saved_and_loaded_it_embeds_the_same_bits(self, name: str, tmp_path) -> None:
-        data = tiny_graph()
-        model = make(name).fit(data)
+    def test_saved_and_loaded_it_embeds_the_same_bits(self, trial: Trial, tmp_path) -> None:
+        data = trial.data()
+        model = trial.make().fit(data)
         model.save(tmp_path / "model.safetensors")
         loaded = mario.load(tmp_path / "model.safetensors")
         assert type(loaded) is type(model)
         assert loaded.get_params() == model.get_params()
         assert torch.equal(model.transform(data), loaded.transform(data))
 
-    def test_resumes_with_the_same_bits(self, name: str, tmp_path) -> None:
-        data = tiny_graph()
-        whole = make(name).fit(data, seed=3).transform(data)
-        stopped = make(name)
+    def test_resumes_from_what_a_kill_leaves_with_the_same_bits(self, trial: Trial, tmp_path) -> None:
+        data = trial.data()
+        whole = trial.make().fit(data, seed=3).transform(data)
+        stopped = trial.make()
         for epoch in train(stopped, stopped.prepare(data, seed=3), seed=3, folder=tmp_path, checkpoints=3):
             if epoch.number == 2:
                 break
-        resumed = make(name).fit(data, seed=3, folder=tmp_path).transform(data)
+        resumed = trial.make().fit(data, seed=3, folder=tmp_path).transform(data)
         assert torch.equal(whole, resumed)
 
-    def test_a_folder_of_another_training_is_refused(self, name: str, tmp_path) -> None:
-        data = tiny_graph()
-        make(name).fit(data, seed=3, folder=tmp_path)
+    def test_a_folder_of_another_training_is_refused(self, trial: Trial, tmp_path) -> None:
+        data = trial.data()
+        trial.make().fit(data, seed=3, folder=tmp_path)
         with pytest.raises(MarioError, match="seed is 3 there and 4 here"):
-            make(name).fit(data, seed=4, folder=tmp_path)
+            trial.make().fit(data, seed=4, folder=tmp_path)
         with pytest.raises(MarioError, match="epochs is 3 there and 5 here"):
-            make(name, epochs=5).fit(data, seed=3, folder=tmp_path)
+            trial.make(epochs=5).fit(data, seed=3, folder=tmp_path)
 
-    def test_embedding_permutes_with_the_nodes(self, name: str) -> None:
-        data = tiny_graph()
-        model = make(name).fit(data)
-        order = torch.randperm(80, generator=torch.Generator().manual_seed(0))
-        place = torch.empty(80, dtype=torch.long).scatter_(0, order, torch.arange(80))
-        moved = Data(x=data.x[order], edge_index=coalesce(place[data.edge_index]))
-        torch.testing.assert_close(model.transform(moved), model.transform(data)[order], atol=1e-5, rtol=1e-4)
+    def test_embedding_permutes_with_the_nodes(self, trial: Trial) -> None:
+        data = trial.data()
+        model = trial.make().fit(data)
+        moved, expected = permuted(data, model.transform(data))
+        torch.testing.assert_close(model.transform(moved), expected, atol=1e-5, rtol=1e-4)
 
-    def test_runs_inductively_on_training_nodes_only(self, name: str) -> None:
-        data = tiny_graph()
+    def test_runs_inductively_on_training_nodes_only(self, trial: Trial) -> None:
+        data = trial.data()
         data.setting = "inductive"
+        seen = data.train_mask if trial.level == "node" else data.train_mask[data.batch]
         changed = copy.copy(data)
-        changed.x = torch.where(data.train_mask.unsqueeze(1), data.x, torch.rand(80, 4))
-        model, other = make(name).fit(data), make(name).fit(changed)
+        changed.x = torch.where(seen.unsqueeze(1), data.x, torch.rand(data.x.shape))
+        model, other = trial.make().fit(data), trial.make().fit(changed)
         for (key, a), (_, b) in zip(model.state_dict().items(), other.state_dict().items(), strict=True):
             assert torch.equal(a, b), f"{key} depends on nodes that are not for training"
-        assert model.transform(data).shape[0] == 80
+        assert model.transform(data).shape[0] == rows(data)
 
     @pytest.mark.parametrize("labels", ["shuffled", "absent"])
-    def test_labels_outside_training_change_nothing(self, name: str, labels: str) -> None:
-        data = tiny_graph()
+    def test_labels_outside_training_change_nothing(self, trial: Trial, labels: str) -> None:
+        data = trial.data()
         poisoned = copy.copy(data)
-        if labels == "absent" and not find(name).supervised:
+        if labels == "absent" and not trial.supervised:
             del poisoned.y
         else:
             poisoned.y = torch.where(data.train_mask, data.y, 1 - data.y)
-        first, second = make(name).fit(data).state_dict(), make(name).fit(poisoned).state_dict()
+        first, second = trial.make().fit(data).state_dict(), trial.make().fit(poisoned).state_dict()
         assert all(torch.equal(first[key], second[key]) for key in first)
 
     @pytest.mark.parametrize("case", ["isolated node", "no edges", "constant features", "disconnected"])
-    def test_odd_graphs_work(self, name: str, case: str) -> None:
-        data = tiny_graph()
+    def test_odd_graphs_work(self, trial: Trial, case: str) -> None:
+        data = trial.data()
         if case == "isolated node":
             data.edge_index = data.edge_index[:, (data.edge_index != 0).all(0)]
         elif case == "no edges":
@@ -117,82 +158,146 @@ class TestEveryMethod:
             data.x = torch.ones_like(data.x)
         else:
             data.edge_index = data.edge_index[:, (data.edge_index[0] < 40) == (data.edge_index[1] < 40)]
-        assert torch.isfinite(make(name).fit(data).transform(data)).all()
+        assert torch.isfinite(trial.make().fit(data).transform(data)).all()
 
-    def test_one_node_works_or_says_why_not(self, name: str) -> None:
-        data = tiny_graph()
+    def test_one_node_works_or_says_why_not(self, trial: Trial) -> None:
+        data = trial.data()
         one = Data(x=data.x[:1], edge_index=data.edge_index[:, :0], y=data.y[:1], train_mask=torch.tensor([True]))
-        if isinstance(make(name), TwoView) or name == "erm":
-            with pytest.raises(MarioError, match=r"one node|one row"):
-                make(name).fit(one)
-        else:
-            assert torch.isfinite(make(name).fit(one).transform(one)).all()
+        if trial.level == "graph":
+            one.batch, one.num_graphs = torch.zeros(1, dtype=torch.long), 1
+        with contextlib.suppress(OneRowError):
+            assert torch.isfinite(fitted_on_one(trial, one)).all()
 
-    def test_sparse_features_are_taken(self, name: str) -> None:
-        data, sparse = tiny_graph(), tiny_graph()
+    def test_sparse_features_are_taken(self, trial: Trial) -> None:
+        data, sparse = trial.data(), trial.data()
         data.x = data.x * (data.x > 0.5)
         sparse.x = data.x.to_sparse_csr()
         # Adam's first step is the sign of a gradient, which rounding may flip: keep the step itself small.
-        first, second = (make(name, lr=1e-5).fit(graph).transform(graph) for graph in (sparse, data))
+        first, second = (trial.make(lr=1e-5).fit(graph).transform(graph) for graph in (sparse, data))
         torch.testing.assert_close(first, second, atol=1e-3, rtol=1e-3)
 
-    def test_a_bare_graph_without_labels_and_masks_is_enough(self, name: str) -> None:
-        data = tiny_graph()
-        bare = Data(x=data.x, edge_index=data.edge_index)
-        if find(name).supervised:
+    def test_a_bare_graph_without_labels_and_masks_is_enough(self, trial: Trial) -> None:
+        data = trial.data()
+        if trial.supervised:
             with pytest.raises(MarioError, match="needs y and train_mask"):
-                make(name).fit(bare)
-        else:
-            assert torch.equal(make(name).fit(bare).transform(bare), make(name).fit(data).transform(data))
+                trial.make().fit(bare(data))
+        elif trial.level == "node":
+            assert torch.equal(trial.make().fit(bare(data)).transform(data), trial.make().fit(data).transform(data))
+        else:  # without a mask all graphs are for training
+            assert torch.isfinite(trial.make().fit(bare(data)).transform(bare(data))).all()
 
-    def test_double_precision_features_are_taken(self, name: str) -> None:
-        data, double = tiny_graph(), tiny_graph()
+    def test_double_precision_features_are_taken(self, trial: Trial) -> None:
+        data, double = trial.data(), trial.data()
         double.x = double.x.double()
-        assert torch.equal(make(name).fit(double).transform(double), make(name).fit(data).transform(data))
+        assert torch.equal(trial.make().fit(double).transform(double), trial.make().fit(data).transform(data))
 
-    @pytest.mark.parametrize("encoder", ["sage", "gat", "gin"])
-    def test_every_encoder(self, name: str, encoder: str) -> None:
-        data = tiny_graph()
-        assert torch.isfinite(make(name, encoder=encoder, epochs=1).fit(data).transform(data)).all()
+    @pytest.mark.parametrize("encoder", [name for name in ENCODERS if name != "gcn"])
+    def test_every_encoder(self, trial: Trial, encoder: str) -> None:
+        data = trial.data()
+        assert torch.isfinite(trial.make(encoder=encoder, epochs=1).fit(data).transform(data)).all()
 
     @pytest.mark.parametrize("sampling", ["full", "neighbours", "clusters"])
     @pytest.mark.parametrize("roots", [20, 1000])
-    def test_every_sampler(self, name: str, sampling: str, roots: int) -> None:
-        data = tiny_graph()
-        model = make(name, sampling=sampling, epochs=1, roots=roots)
+    def test_every_sampler(self, trial: Trial, sampling: str, roots: int) -> None:
+        data = trial.data()
+        given = {"sampling": sampling, "roots": roots} if trial.level == "node" else {"graphs": roots}
+        model = trial.make(epochs=1, **given)
         assert torch.isfinite(model.fit(data).transform(data)).all()
 
-    def test_bad_input_is_one_clear_error(self, name: str) -> None:
-        data = tiny_graph()
-        model = make(name).fit(data)
-        with pytest.raises(MarioError, match="the graph has 5"):
-            model.transform(Data(x=torch.ones(3, 5), edge_index=torch.zeros(2, 0, dtype=torch.long)))
+    def test_bad_input_is_one_clear_error(self, trial: Trial) -> None:
+        data = trial.data()
+        model = trial.make().fit(data)
+        wide = copy.copy(data)
+        wide.x = torch.ones(data.x.size(0), data.x.size(1) + 1)
+        with pytest.raises(MarioError, match=f"the graph has {wide.x.size(1)}"):
+            model.transform(wide)
         data.x[0, 0] = float("nan")
         with pytest.raises(MarioError, match=r"(?i)nan"):
-            make(name).fit(data)
+            trial.make().fit(data)
         with pytest.raises(MarioError, match="not fitted"):
-            make(name).transform(data)
+            trial.make().transform(data)
         with pytest.raises(MarioError, match="has no setting 'nonsense'"):
-            find(name).from_settings({"nonsense": 1})
+            find(trial.name).from_settings({"nonsense": 1})
 
-    def test_diagnostics_are_logged_by_every_method_with_views(self, name: str) -> None:
-        model = make(name)
-        graph = model.prepare(tiny_graph())
-        figures = model.diagnostics(graph, torch.Generator().manual_seed(0))
-        if isinstance(model, TwoView):
+    def test_data_of_another_level_is_one_clear_error(self, trial: Trial) -> None:
+        missing = {"node", "graph"} - set(find(trial.name).levels)
+        for level in missing:
+            with pytest.raises(MarioError, match=trial.name.partition("+")[0]):
+                trial.make().fit(Trial(trial.name, level).data())
+
+    def test_diagnostics_are_logged_by_every_method_with_views(self, trial: Trial) -> None:
+        model = trial.make()
+        graph = model.prepare(trial.data())
+        figures = model.diagnostics(model.sampler(graph).sample(), torch.Generator().manual_seed(0))
+        assert all(value - value == 0.0 for value in figures.values()), figures
+        if isinstance(model, TwoView) and model.aligned:
             assert figures["alignment"] <= figures["worst_case_alignment"]
             assert figures["uniformity"] <= 0
 
+    def test_the_docstring_opens_with_a_paper_and_ends_with_an_example(self, trial: Trial) -> None:
+        text = find(trial.name).__doc__ or ""
+        assert len(text.strip().splitlines()[0]) > 20
+        assert "Example:" in text or not trial.learns
 
-def test_above_the_random_init_control_on_a_graph_that_shifts() -> None:
-    """Every method that learns beats the control out of distribution, on average over five tiny graphs."""
-    means = {}
-    for name in ["random-init", *LEARNED]:
-        scores = []
-        for seed in range(5):
-            data = tiny_graph(seed, nodes=120)
-            model = make(name, hidden=16, epochs=20, steps_per_epoch=5, lr=1e-2).fit(data, seed=seed)
-            scores.append(mario.evaluate(model, data)["ood_test"])
-        means[name] = sum(scores) / len(scores)
-    for name in LEARNED:
-        assert means[name] > means["random-init"], means
+    def test_above_the_random_init_control_on_data_that_shifts(self, trial: Trial) -> None:
+        """On average over five tiny sets, out of distribution; or in the list of those that are not."""
+        if not trial.learns:
+            return
+        control, mean = mean_ood("random-init", trial.level), mean_ood(trial.name, trial.level)
+        key = trial.name if trial.level == "node" else f"{trial.name}-graphs"
+        if key in NOT_ABOVE_RANDOM_INIT:
+            assert mean <= control, f"{key} is above the control now: take it off the list"
+            assert mean == pytest.approx(NOT_ABOVE_RANDOM_INIT[key], abs=0.02)
+        else:
+            assert mean > control
+
+
+class OneRowError(Exception):
+    """A clear error, which says that one row is too few."""
+
+
+def fitted_on_one(trial: Trial, one: Data) -> Tensor:
+    try:
+        return trial.make().fit(one).transform(one)
+    except MarioError as error:
+        if "one " in str(error):
+            raise OneRowError from error
+        raise
+
+
+def loss_of(model: Method, data: Data) -> float | None:
+    """The mean loss over ten draws of batches and views that are the same for every model."""
+    model = copy.deepcopy(model)
+    model.train()
+    graph = copy.deepcopy(model).prepare(data, seed=0)
+    sampler, generator = model.sampler(graph), torch.Generator().manual_seed(1)
+    losses = [model.step(sampler.sample(generator), generator).get("loss") for _ in range(10)]
+    return None if None in losses else sum(losses) / len(losses)
+
+
+@cache
+def mean_ood(name: str, level: str) -> float:
+    trial, scores = Trial(name, level), []
+    for seed in range(5):
+        data = tiny_graph(seed, nodes=120) if level == "node" else tiny_graph_set(seed)
+        model = trial.make(hidden=16, epochs=20, steps_per_epoch=5, lr=1e-2).fit(data, seed=seed)
+        scores.append(mario.evaluate(model, data)["ood_test"])
+    return sum(scores) / len(scores)
+
+
+def permuted(data: Data, z: Tensor) -> tuple[Data, Tensor]:
+    """The same graph, or the same graphs, with the nodes in another order, and the embeddings in that order."""
+    generator = torch.Generator().manual_seed(0)
+    if "batch" in data:
+        graphs = torch.randperm(rows(data), generator=generator)
+        place_of_graph = torch.empty_like(graphs).scatter_(0, graphs, torch.arange(rows(data)))
+        shuffled = torch.randperm(data.batch.numel(), generator=generator)
+        order = shuffled[torch.argsort(place_of_graph[data.batch[shuffled]], stable=True)]
+    else:
+        order = torch.randperm(data.x.size(0), generator=generator)
+    place = torch.empty_like(order).scatter_(0, order, torch.arange(order.numel()))
+    moved = Data(x=data.x[order], edge_index=coalesce(place[data.edge_index]))
+    if "batch" not in data:
+        return moved, z[order]
+    moved.batch, moved.num_graphs = place_of_graph[data.batch[order]], rows(data)
+    return moved, z[graphs]

@@ -80,7 +80,7 @@ def test_markdown_written_out() -> None:
     )
     assert lines[5] == (
         "| grace | 2 | 93.00 ± 1.41 | 90.00 ± 2.83 | 89.00 ± 2.83 | 3.00 ± 1.41 "
-        "| 92.00 ± 1.39 | +1.00 | 88.64 ± 0.67 | +1.36 | reference | – | – | – |"
+        "| 92.00 ± 1.39 | +1.00 | 88.64 ± 0.67 | +1.36 ‡ | reference | – | – | – |"
     )
     assert lines[6] == (
         "| mario | 2 | 95.00 ± 1.41 | 93.00 ± 1.41 | 92.00 ± 1.41 | 2.00 ± 0.00 "
@@ -190,7 +190,7 @@ def test_without_the_reference_there_is_no_comparison() -> None:
 
 def test_out_of_memory_in_the_paper_is_shown_as_such() -> None:
     table = tabulate([run("mvgrl", 0, 0.9, 0.9, dataset="good-twitch", domain="language", metric="roc_auc")])
-    assert "| OOM | – | OOM | – |" in to_markdown(table)
+    assert "| OOM | OOM |" in to_markdown(table)
     assert "ROC-AUC" in to_markdown(table)
 
 
@@ -244,3 +244,19 @@ def test_verdict_names_counts_splits_and_the_paper() -> None:
 
 def test_points_have_a_real_minus_and_no_signed_zero() -> None:
     assert [points(v) for v in (0.0264, -0.01, 0.0, -0.00001)] == ["+2.64", "−1.00", "0.00", "0.00"]
+
+
+def test_without_a_validation_set_the_last_checkpoint_counts_and_empty_columns_are_left_out() -> None:
+    result = {"dataset": "proteins-25", "domain": "size", "shift": "covariate", "setting": "transductive", "seed": 0}
+    result |= {"encoder": "gcn", "scores": {"ood_test": 0.7, "chosen_on": {"ood_test": "last"}}}
+    text = to_markdown(tabulate([result | {"method": "erm"}, result | {"method": "graphcl"}]))
+    assert "| method | n | OOD accuracy % (last checkpoint) | paper OOD | ours − paper |" in text
+    assert "| erm | 1 | 70.00 | 77.24 ± 0.95 | −7.24 ‡ |" in text
+    assert "no validation set" in text
+    assert "chosen on" not in text
+
+
+def test_a_host_with_the_recipe_stands_under_its_host_and_a_new_method_before_mario() -> None:
+    names = ["mario", "newcomer", "swav", "costa+mario", "costa", "erm"]
+    table = tabulate([run(name, 0, 0.9, 0.9) for name in names])
+    assert [row.method for row in table.rows] == ["erm", "costa", "costa+mario", "swav", "newcomer", "mario"]

@@ -1,6 +1,7 @@
 """The command line. Nothing here imports torch before a command needs it, so that ``mario --help`` answers at once."""
 
 import os
+import re
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -27,8 +28,9 @@ app.add_typer(data.app, name="data")
 
 
 def _methods(incomplete: str) -> list[str]:
-    folder = files("mario") / "experiments" / "settings"
-    names = [Path(entry.name).stem for entry in folder.iterdir() if entry.name.endswith(".toml")]
+    # Read and not imported: whoever presses Tab does not want to wait for torch.
+    texts = [entry.read_text(encoding="utf-8") for entry in (files("mario") / "methods").iterdir() if entry.is_file()]
+    names = re.findall(r'^@register\("([^"]+)"\)', "\n".join(texts), flags=re.MULTILINE)
     return sorted(name for name in names if name.startswith(incomplete))
 
 
@@ -62,11 +64,14 @@ Root = Annotated[Path | None, typer.Option(help="Folder of raw files to look in 
 def run(
     dataset: Annotated[str, typer.Argument(help="Dataset: see `mario data list`.", autocompletion=_datasets)],
     method: Annotated[str, typer.Option(help="Method: see `mario methods`.", autocompletion=_methods)] = "mario",
-    shift: Annotated[str | None, typer.Option(help="covariate, concept or no_shift.")] = None,
+    shift: Annotated[
+        str | None, typer.Option(help="covariate, concept or no_shift; the dataset's first choice if not given.")
+    ] = None,
     domain: Annotated[str | None, typer.Option(help="What shifts: see `mario data show DATASET`.")] = None,
     setting: Annotated[
-        str, typer.Option(help="transductive, or inductive: training sees no test node.")
-    ] = "transductive",
+        str | None,
+        typer.Option(help="transductive, or inductive: training sees no test node; the dataset's own if not given."),
+    ] = None,
     split_seed: Annotated[int, typer.Option(help="Which of the random splits.")] = 0,
     seed: Annotated[int, typer.Option(help="Of weights, views and batches.")] = 0,
     encoder: Annotated[str | None, typer.Option(help="gcn, sage, gat or gin.")] = None,
@@ -126,6 +131,12 @@ def reproduce(
         "runs/results"
     ),
     only: Annotated[list[str] | None, typer.Option(help="A case such as good-cbas-concept; may be repeated.")] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option("--method", help="Only this row of the case; may be repeated.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One pair of seeds and two epochs, to see that it works.")
+    ] = False,
     document: Annotated[Path | None, typer.Option(help="Markdown file whose tables are to be written anew.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Runs at once, one thread each.")] = 2,
     root: Root = None,
@@ -134,7 +145,16 @@ def reproduce(
     """Run what docs/results.md shows: hours on two cores, resumed where it stopped."""
     from mario.cli.reproduce import reproduce_results
 
-    reproduce_results(out, only=only or [], workers=workers, root=root, document=document, dry_run=dry_run)
+    reproduce_results(
+        out,
+        only=only or [],
+        methods=methods or [],
+        quick=quick,
+        workers=workers,
+        root=root,
+        document=document,
+        dry_run=dry_run,
+    )
 
 
 @app.command()

@@ -62,8 +62,10 @@ def show(name: Name, root: Root = None, as_json: AsJson = False) -> None:
         return
     there, size = _files_cells(facts)
     typer.echo(f"{card.name}: {card.what}")
-    typer.echo(f"{card.nodes:,} nodes, {card.edges:,} edges, {card.features:,} features, {card.classes} classes")
+    many = f"{card.graphs:,} graphs, " if card.level == "graph" else ""
+    typer.echo(f"{many}{card.nodes:,} nodes, {card.edges:,} edges, {card.features:,} features, {card.classes} classes")
     typer.echo(f"domains: {', '.join(card.domains)}; shifts: {', '.join(card.shifts)}; metric: {card.metric}")
+    typer.echo(f"setting: {card.setting} unless told")
     typer.echo(f"files: {there}" + (f" in {facts['where']} ({size})" if there == "here" else ""))
     typer.echo(f"source: {card.source}; licence: {card.licence}")
     for note in card.notes:
@@ -75,7 +77,7 @@ def show(name: Name, root: Root = None, as_json: AsJson = False) -> None:
         return
     table = _table("domain", "shift", *PARTS, "domains", "envs")
     for split in facts["splits"]:
-        table.add_row(*(f"{value:,}" if isinstance(value, int) else value for value in split.values()))
+        table.add_row(*(f"{value:,}" if isinstance(value, int) else value or "none" for value in split.values()))
     _print(table)
 
 
@@ -120,8 +122,8 @@ def _card_of(name: str) -> DatasetCard:
 
 
 def _card(card: DatasetCard) -> dict[str, Any]:
-    keys = ("name", "what", "nodes", "edges", "features", "classes", "domains", "shifts", "metric", "source", "licence")
-    facts = {key: getattr(card, key) for key in (*keys, "faults", "notes")}
+    keys = ("name", "what", "nodes", "edges", "features", "classes", "domains", "shifts", "setting", "metric")
+    facts = {key: getattr(card, key) for key in (*keys, "level", "graphs", "source", "licence", "faults", "notes")}
     known = [file.size for file in card.files if file.size is not None]
     return facts | {"files": len(card.files), "bytes": sum(known) if len(known) == len(card.files) else None}
 
@@ -154,7 +156,8 @@ def _split_sizes(card: DatasetCard, root: Path | None) -> list[dict[str, Any]]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # the faults are printed above the table
                 data = load_dataset(card.name, domain=domain, shift=shift, root=root, download=False)
-            sizes = {part: int(data[f"{part}_mask"].sum()) for part in PARTS}
+            masks = {part: data.get(f"{part}_mask") for part in PARTS}
+            sizes = {part: None if mask is None else int(mask.sum()) for part, mask in masks.items()}
             domains, environments = int(data.domain_id.unique().numel()), int(data.env_id.unique().numel()) - 1
             rows.append({"domain": domain, "shift": shift} | sizes | {"domains": domains, "environments": environments})
     return rows

@@ -1,5 +1,6 @@
 """``mario reproduce``: the runs and the tables of ``docs/results.md``."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -10,26 +11,41 @@ from mario.experiments.comparison import Job, results, run_jobs
 from mario.experiments.results import CASES, variant_jobs
 from mario.experiments.statistics import summarise
 from mario.files import write_text
-from mario.report import tabulate, to_markdown, to_rich, verdict
+from mario.report import far_from_paper, groups_to_markdown, tabulate, to_markdown, to_rich, verdict
 
-BEGIN, END = "<!-- tables: written by `mario reproduce` -->", "<!-- end of tables -->"
+BEGIN, END = "<!-- table {}: written by `mario reproduce` -->", "<!-- end of table {} -->"
 
 
 def reproduce_results(
-    out: Path, *, only: list[str], workers: int, root: Path | None, document: Path | None, dry_run: bool
+    out: Path,
+    *,
+    only: list[str],
+    methods: list[str],
+    quick: bool,
+    workers: int,
+    root: Path | None,
+    document: Path | None,
+    dry_run: bool,
 ) -> None:
     console = Console()
-    batches: dict[str, list[Job]] = {case.name: case.jobs() for case in CASES} | {"variants": variant_jobs()}
-    unknown = sorted(set(only) - set(batches))
+    cases = {case.name: case for case in CASES}
+    unknown = sorted(set(only) - {*cases, "variants"})
     if unknown:
-        raise MarioError(f"there is no case '{unknown[0]}'; there are {', '.join(batches)}")
+        raise MarioError(f"there is no case '{unknown[0]}'; there are {', '.join([*cases, 'variants'])}")
+    if (methods or quick) and not only:
+        raise MarioError("--methods and --quick are of one case: name it, such as --only systems-good-cbas-concept")
+    if (methods or quick) and document:
+        raise MarioError("a document holds whole cases: leave --methods and --quick out, or --document")
+    batches: dict[str, list[Job]] = {}
+    for name in only or [*cases, "variants"]:
+        batches[name] = cases[name].jobs(methods, quick=quick) if name in cases else variant_jobs()
     if document:
-        check_markers(document)
+        check_markers(document, batches)
     failures = []
-    for name in only or list(batches):
-        jobs = batches[name]
+    for name, jobs in batches.items():
         if dry_run:
-            console.print(f"{name}: {len(jobs)} runs", highlight=False)
+            labels = ", ".join(dict.fromkeys(job.label for job in jobs))
+            console.print(f"{name}: {len(jobs)} runs of {labels}", highlight=False)
             continue
         with progress_bar(console) as progress:
             task = progress.add_task(name, total=None, note="starting")
@@ -49,33 +65,41 @@ def reproduce_results(
         raise RunFailedError("; ".join(failures))
 
 
-def check_markers(document: Path) -> str:
-    """The text of ``document``, which must have a place for tables."""
+def check_markers(document: Path, names: Iterable[str]) -> str:
+    """The text of ``document``, which must have a place for each table."""
     if not document.is_file():
         raise MarioError(f"there is no file {document}")
     text = document.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        raise MarioError(f"{document} has no place for tables: it needs the lines {BEGIN} and {END}")
+    for name in names:
+        begin, end = BEGIN.format(name), END.format(name)
+        if begin not in text or end not in text:
+            raise MarioError(f"{document} has no place for the table {name}: it needs the lines {begin} and {end}")
     return text
 
 
 def write_tables(document: Path, batches: dict[str, list[Job]], out: Path) -> None:
-    """Replace what stands between the markers of ``document`` by the tables of all runs that are done."""
-    text = check_markers(document)
-    parts = []
+    """Replace what stands between the markers of each table by the runs that are done; without a run it stays."""
+    text = check_markers(document, batches)
     for name, jobs in batches.items():
         found = results(jobs, out)
         if not found:
             continue
-        if name == "variants":
-            parts.append(_variants(jobs, found))
-            continue
-        table = tabulate(found, reference="grace", asked=len(jobs) // len({job.label for job in jobs}))
-        parts += [f"### {name}", to_markdown(table), verdict(table, subject="mario")]
-    head, rest = text.split(BEGIN, 1)
-    tail = rest.split(END, 1)[1]
-    whole = f"{head}{BEGIN}\n\n" + "\n\n".join(parts) + f"\n\n{END}{tail}"
-    write_text(document, whole)
+        head, rest = text.split(BEGIN.format(name), 1)
+        tail = rest.split(END.format(name), 1)[1]
+        text = f"{head}{BEGIN.format(name)}\n\n{_section(name, jobs, found)}\n\n{END.format(name)}{tail}"
+    write_text(document, text)
+
+
+def _section(name: str, jobs: list[Job], found: list[dict]) -> str:
+    if name == "variants":
+        return _variants(jobs, found)
+    table = tabulate(found, reference="grace", asked=len(jobs) // len({job.label for job in jobs}))
+    parts = [f"### {name}", to_markdown(table)]
+    if name.startswith("systems-"):
+        parts += [groups_to_markdown(found), far_from_paper(table)]
+    else:
+        parts.append(verdict(table, subject="mario"))
+    return "\n\n".join(part.strip() for part in parts if part)
 
 
 def _variants(jobs: list[Job], found: list[dict]) -> str:

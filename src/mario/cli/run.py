@@ -13,7 +13,7 @@ from mario.experiments.run import Run, execute
 from mario.files import read_json
 from mario.methods.base import choose_device
 
-RULE = {"id_test": "id_val", "ood_test": "ood_val", "ood_test_by_id_val": "id_val"}
+RULE = {"id_test": "id_val", "ood_test": "ood_val", "ood_test_by_id_val": "id_val"}  # results before chosen_on
 
 
 def progress_bar(console: Console) -> Progress:
@@ -30,13 +30,27 @@ def progress_bar(console: Console) -> Progress:
     )
 
 
+def score_table(result: Mapping[str, Any]) -> Table:
+    """The scores of a run and what chose the checkpoint of each; test groups stand below the score they average to."""
+    scores = result["scores"]
+    table = Table("score", result["metric"].replace("_", " "), "checkpoint chosen on")
+    for name, rule in scores.get("chosen_on", RULE).items():
+        if name not in scores:
+            continue
+        table.add_row(name, f"{100 * scores[name]:.2f} %", rule)
+        if name == "ood_test":
+            for group, value in scores.get("groups", {}).items():
+                table.add_row(f"  {group}", f"{100 * value:.2f} %", rule)
+    return table
+
+
 def run_one(
     dataset: str,
     method: str,
     *,
     shift: str | None,
     domain: str | None,
-    setting: str,
+    setting: str | None,
     split_seed: int,
     seed: int,
     given: Mapping[str, Any],
@@ -71,15 +85,12 @@ def run_one(
         task = progress.add_task("epochs", total=run.settings["epochs"], note="")
         for epoch in execute(run, data, folder, device=device):
             note = f"loss {epoch.losses['loss']:.3f}" if "loss" in epoch.losses else "resumed"
-            if "ood_val" in epoch.record:
-                note += f"  id_val {epoch.record['id_val']:.3f}  ood_val {epoch.record['ood_val']:.3f}"
+            for key in ("id_val", "ood_val"):
+                if key in epoch.record:
+                    note += f"  {key} {epoch.record[key]:.3f}"
             progress.update(task, completed=epoch.number, note=note)
         if done:
             progress.update(task, completed=run.settings["epochs"], note="was done already")
     result = read_json(folder / "result.json")
-    table = Table("score", result["metric"].replace("_", " "), "checkpoint chosen on")
-    for name, rule in RULE.items():
-        if name in result["scores"]:
-            table.add_row(name, f"{100 * result['scores'][name]:.2f} %", rule)
-    console.print(table)
+    console.print(score_table(result))
     console.print(f"written to {folder}", highlight=False, soft_wrap=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -63,6 +63,9 @@ class Encoder(nn.Module):
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
         raise NotImplementedError
 
+    def convolve(self, conv: Any, x: Tensor, route: Tensor) -> Tensor:
+        return conv(x, route)
+
     def forward(self, x: Tensor, edge_index: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """One row a node. ``generator`` draws the dropout masks.
 
@@ -78,7 +81,7 @@ class Encoder(nn.Module):
             route = propagation_matrix(edge_index, x.size(0), self.normalisation, x.dtype)
         last = len(self.convs) - 1
         for i, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
-            x = norm(conv(x, route))
+            x = norm(self.convolve(conv, x, route))
             if i < last or self.last_activation:
                 x = self.activation(x)
             if self.training and self.dropout:
@@ -99,6 +102,12 @@ class GCN(Encoder):
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
         return GCNConv(in_channels, out_channels, normalize=False)
+
+    def convolve(self, conv: Any, x: Tensor, route: Tensor) -> Tensor:
+        # A diffusion may hold every pair of nodes. A sparse product, above all its backward, is many times slower then.
+        if route.layout == torch.sparse_csr and route.values().numel() > route.size(0) * route.size(1) / 8:
+            return route.to_dense() @ conv.lin(x) + conv.bias
+        return conv(x, route)
 
 
 class GraphSAGE(Encoder):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
@@ -19,6 +20,10 @@ def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int
 
     The graph is embedded once; a linear probe is trained on the training nodes. A supervised method is judged by its
     own head. Only labels of the training nodes are read before the predictions of all nodes are fixed.
+
+    Where ``data`` has test groups, the score of each stands under its name (T1, ...) and ``ood_test`` is their mean, as
+    the papers average them. A group that the metric is not defined for has no score and no part in the mean: one
+    without test nodes, or of a single class where the metric is ROC-AUC. F1 of a group without the second class is 0.
 
     Args:
         model: A fitted method.
@@ -43,19 +48,46 @@ def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int
         z = model.transform(data)
         train = data.train_mask
         logits = (probe or LinearProbe()).fit_predict(z[train.cpu()], data.y[train].cpu(), z, classes, seed)
+    metric = data.get("metric") or "accuracy"
     scores = {}
     for name in SETS:
         mask = data.get(f"{name}_mask")
-        if mask is not None and mask.any():
-            scores[name] = score(logits[mask.cpu()], data.y[mask].cpu(), data.get("metric") or "accuracy")
+        if mask is None or not mask.any():
+            continue
+        if name == "ood_test" and data.get("group_id") is not None:
+            groups = _group_scores(logits, data, metric)
+            scores[name] = sum(groups.values()) / len(groups)
+            scores |= groups
+        else:
+            scores[name] = score(logits[mask.cpu()], data.y[mask].cpu(), metric)
     return scores
 
 
-def report(curve: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _group_scores(logits: Tensor, data: Data, metric: str) -> dict[str, float]:
+    scores = {}
+    for group, name in enumerate(data.groups):
+        mask = (data.ood_test_mask & (data.group_id == group)).cpu()
+        y = data.y.cpu()[mask]
+        if len(y) and (metric != "roc_auc" or len(y.unique()) > 1):
+            scores[name] = score(logits[mask], y, metric)
+    if not scores:
+        raise MarioError(
+            f"no test group has nodes that the {metric} can be taken of; group_id must cover ood_test_mask"
+        )
+    return scores
+
+
+def report(curve: Sequence[Mapping[str, Any]], groups: Sequence[str] = ()) -> dict[str, Any]:
     """The scores of a run from those of its checkpoints, each column with the rule that chose its checkpoint.
 
     ``id_test`` is of the checkpoint best on ``id_val``, ``ood_test`` of the one best on ``ood_val``, and
-    ``ood_test_by_id_val`` of the one best on ``id_val``, for whoever has no OOD validation set.
+    ``ood_test_by_id_val`` of the one best on ``id_val``, for whoever has no OOD validation set. Without the set to
+    choose on, the last checkpoint stands in; ``chosen_on`` says so. The test groups named in ``groups`` are reported
+    under that name, of the checkpoint that ``ood_test`` is of.
+
+    Example:
+        >>> report([{"ood_val": 0.5, "ood_test": 0.3, "T1": 0.3}], groups=["T1"])["groups"]
+        {'T1': 0.3}
     """
     chosen = {}
     for rule, key in RULES.items():
@@ -63,6 +95,7 @@ def report(curve: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         if key is None or all(key in scores for scores in curve):
             chosen[rule] = curve[select(rule, [{k: v for k, v in s.items() if k in shown} for s in curve])]
     found: dict[str, Any] = {}
+    rules = {}
     for name, rule, column in (
         ("id_test", "id_val", "id_test"),
         ("ood_test", "ood_val", "ood_test"),
@@ -70,8 +103,16 @@ def report(curve: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         ("id_val", "id_val", "id_val"),
         ("ood_val", "ood_val", "ood_val"),
     ):
+        if rule not in chosen and name in ("id_test", "ood_test"):
+            rule = "last"
         if rule in chosen and column in chosen[rule]:
             found[name] = chosen[rule][column]
+            rules[name] = rule
+    if "ood_test" in rules and groups:
+        found["groups"] = {
+            name: chosen[rules["ood_test"]][name] for name in groups if name in chosen[rules["ood_test"]]
+        }
+    found["chosen_on"] = {name: rule for name, rule in rules.items() if name not in ("id_val", "ood_val")}
     for rule in ("last", "oracle"):
         if rule in chosen:
             found[rule] = {k: chosen[rule][k] for k in ("id_test", "ood_test") if k in chosen[rule]}

@@ -14,11 +14,12 @@ from typing import Any
 
 from mario.errors import RunFailedError
 from mario.experiments.run import Run, finish
-from mario.experiments.settings import Evaluation, file_settings
+from mario.experiments.settings import Evaluation, complete_settings, file_settings
 from mario.files import read_json
 from mario.methods import find
 
 CONTROLS = ("raw-features", "random-init")
+STEPS = 10  # optimiser steps an epoch, the same for all
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,7 +30,7 @@ class Job:
     method: str
     shift: str
     domain: str | None = None
-    setting: str = "transductive"
+    setting: str | None = None
     split_seed: int = 0
     seed: int = 0
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -67,11 +68,15 @@ def side_by_side(
     domain: str,
     shift: str,
     pairs: Sequence[tuple[int, int]],
-    epochs: int,
+    epochs: int | None,
     checkpoints: int,
     given: Mapping[str, Any] | None = None,
+    matched: bool = True,
 ) -> list[Job]:
-    """A job for every method and every pair of split seed and seed, on one schedule and with matched settings."""
+    """A job for every method and every pair of split seed and seed, on one schedule (``epochs`` None is each its own).
+
+    Settings are matched to those of MARIO, or each method's own.
+    """
     return [
         Job(
             dataset=dataset,
@@ -82,15 +87,23 @@ def side_by_side(
             seed=seed,
             label=method,
             given={
-                **matched_settings(method, dataset, domain, shift),
+                **(matched_settings(method, dataset, domain, shift) if matched else {}),
                 **(given or {}),
-                "epochs": epochs,
                 "checkpoints": checkpoints,
+                **({} if epochs is None else {"epochs": epochs, "steps_per_epoch": STEPS}),
+                **({} if matched or epochs is None else _rescaled(method, dataset, domain, shift, epochs)),
             },
         )
         for split_seed, seed in pairs
         for method in methods
     ]
+
+
+def _rescaled(method: str, dataset: str, domain: str, shift: str, epochs: int) -> dict[str, Any]:
+    """A warm-up that takes the same share of the run as in the method's own schedule."""
+    own = complete_settings(method, dataset, domain, shift)
+    steps = own["epochs"] * own["steps_per_epoch"]
+    return {"warmup": own["warmup"] * epochs * STEPS // steps} if own["warmup"] else {}
 
 
 @dataclass

@@ -48,21 +48,21 @@ class Run:
         *,
         domain: str | None = None,
         shift: str | None = None,
-        setting: str = "transductive",
+        setting: str | None = None,
         split_seed: int = 0,
         seed: int = 0,
         given: Mapping[str, Any] | None = None,
     ) -> "Run":
-        """The run with all its settings; nothing is loaded yet."""
+        """The run with all its settings; nothing is loaded yet. What is not told is what the dataset's card says."""
         card = CATALOGUE[choose("dataset", dataset, tuple(CATALOGUE))]
         domain = domain or card.domains[0]
-        shift = shift or "concept"
+        shift = shift or card.default_shift
         method = find(method).name  # grace+mario is mario
         return cls(
             dataset=dataset,
             domain=domain,
             shift=shift,
-            setting=setting,
+            setting=setting or card.setting,
             split_seed=split_seed,
             method=method,
             seed=seed,
@@ -122,7 +122,7 @@ def _execute(run: Run, data: Data, folder: Path, device: str) -> Iterator[Epoch]
         "steps": curve[-1]["step"],
         "checkpoints": len(curve),
         "seconds": round(time.monotonic() - began, 2),
-        "scores": report(curve),
+        "scores": report(curve, data.get("groups") or ()),
         "curve": curve,
         "settings": run.as_dict()["settings"],
         "environment": {**environment(), "device": str(choose_device(device))},

@@ -8,9 +8,12 @@ import numpy as np
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
+from mario.graphs.by_size import size_split
 from mario.graphs.catalogue import CATALOGUE, DatasetCard
 from mario.graphs.cbas import cbas_graph
-from mario.graphs.rules import RULES, SETTINGS, SHIFTS, choose
+from mario.graphs.elliptic import elliptic_graph
+from mario.graphs.photo import photo_graph
+from mario.graphs.rules import RULES, SETTINGS, SIZE_RULES, choose
 from mario.graphs.sources import source_graph
 from mario.graphs.splits import seeded, split_graph
 from mario.graphs.validation import check_graph
@@ -21,23 +24,27 @@ def load_dataset(
     *,
     domain: str | None = None,
     shift: str | None = None,
-    setting: str = "transductive",
+    setting: str | None = None,
     split_seed: int = 0,
     root: str | os.PathLike[str] | None = None,
     download: bool = True,
 ) -> Data:
-    """A node-level graph that shifts, split by GOOD's procedure (Gui et al., NeurIPS 2022).
+    """A graph that shifts, split by GOOD's procedure (Gui et al., NeurIPS 2022) or by that of the paper it is from.
 
     Besides ``x``, ``edge_index`` and ``y`` it has ``train_mask``, ``id_val_mask``, ``id_test_mask``, ``ood_val_mask``,
     ``ood_test_mask``, ``domain_id``, ``env_id`` (-1 outside training), and as plain attributes ``name``, ``domain``,
     ``shift``, ``setting``, ``split_seed``, ``metric``, ``num_classes`` and ``faults``. Wide bag-of-words features are
-    sparse CSR.
+    sparse CSR. Data of many graphs have no ``id_val_mask`` and ``id_test_mask``; amazon-photo and elliptic have
+    ``visible_mask`` (all nodes of the training graphs), ``group_id`` (the test group, -1 outside) and ``groups``, their
+    names.
 
     Args:
-        name: good-cbas (generated, needs no file), good-webkb, good-twitch, good-cora, webkb or coauthor-cs.
+        name: a name in `mario.graphs.CATALOGUE`, such as good-cbas, which is generated and needs no file.
         domain: what shifts; the dataset's first domain unless told (`mario.graphs.CATALOGUE` lists them).
-        shift: ``"covariate"``, ``"concept"`` (unless told) or ``"no_shift"``.
-        setting: ``"transductive"``, or ``"inductive"``: `training_graph` then holds the training nodes only.
+        shift: ``"covariate"``, ``"concept"`` (unless told, where there is one) or ``"no_shift"``; ``"label"`` for
+            elliptic.
+        setting: ``"transductive"``, or ``"inductive"``: `training_graph` then holds the training nodes only. The
+            dataset's own unless told: inductive where training and tests are separate graphs.
         split_seed: the split is a function of it; no global random state is read or changed.
         root: a folder of raw files to look in first, before ``$MARIO_DATA`` and the user's cache; never written to.
         download: whether absent files may be downloaded into the user's cache.
@@ -49,8 +56,8 @@ def load_dataset(
     """
     card = CATALOGUE[choose("dataset", name, tuple(CATALOGUE))]
     domain = card.domains[0] if domain is None else choose(f"domain of {name}", domain, card.domains)
-    shift = "concept" if shift is None else choose("shift", shift, SHIFTS)
-    choose("setting", setting, SETTINGS)
+    shift = card.default_shift if shift is None else choose(f"shift of {name}", shift, card.shifts)
+    setting = card.setting if setting is None else choose("setting", setting, SETTINGS)
     seeded(split_seed)
     if domain in card.parts and shift != "covariate":
         raise MarioError(
@@ -63,13 +70,20 @@ def load_dataset(
     for fault in card.faults:
         warnings.warn(f"{fault.partition('. ')[0]}; data.faults has the details", UserWarning, stacklevel=2)
     data.name, data.domain, data.setting, data.metric = name, domain, setting, card.metric
-    data.num_classes = int(data.y.max()) + 1
+    if "num_classes" not in data:
+        data.num_classes = int(data.y.max()) + 1
     data.faults = list(card.faults)
     check_graph(data)
     return data
 
 
 def _split(card: DatasetCard, data: Data, domain: str, shift: str, split_seed: int) -> Data:
+    if card.name == "amazon-photo":
+        return photo_graph(data, split_seed=split_seed)
+    if card.name == "elliptic":
+        return elliptic_graph(data, split_seed=split_seed)
+    if card.name in SIZE_RULES:
+        return size_split(data, SIZE_RULES[card.name].nodes, SIZE_RULES[card.name].train, split_seed)
     rule = RULES[card.name]
     if not card.parts:
         return split_graph(data, domain=domain, shift=shift, split_seed=split_seed, rule=rule)

@@ -50,9 +50,16 @@ def locate(card: DatasetCard, root: str | os.PathLike[str] | None = None) -> Pat
             f"root {str(root)!r} is not a folder; give the folder that holds the datasets, or leave it out"
         )
     for folder in search_folders(root):
-        if all((folder / file.path).is_file() for file in card.files):
+        if all(path.is_file() for path in file_paths(card, folder)):
             return folder
     return None
+
+
+def file_paths(card: DatasetCard, folder: Path) -> list[Path]:
+    """Where a data folder has the files of a dataset, or would have them: in the first layout that holds all."""
+    usual = [folder / file.path for file in card.files]
+    others = ([folder / layout / path.name for path in usual] for layout in card.layouts)
+    return next((paths for paths in (usual, *others) if all(path.is_file() for path in paths)), usual)
 
 
 def absent_message(card: DatasetCard, root: str | os.PathLike[str] | None, reason: str) -> str:
@@ -74,8 +81,8 @@ def file_states(card: DatasetCard, root: str | os.PathLike[str] | None = None) -
     whole = locate(card, root)
     folders = search_folders(root) if whole is None else [whole]
     states = []
-    for file in card.files:
-        where = next((folder / file.path for folder in folders if (folder / file.path).is_file()), None)
+    for index, file in enumerate(card.files):
+        where = next((path for folder in folders if (path := file_paths(card, folder)[index]).is_file()), None)
         states.append(FileState(file, where, "absent" if where is None else _compare(file, where)))
     return states
 

@@ -69,6 +69,19 @@ class ColourRule:
     environments: int = 5
 
 
+@dataclass(frozen=True)
+class SizeRule:
+    """How a set of graphs is cut by size.
+
+    Attributes:
+        nodes: the fewest and the most nodes of a training graph.
+        train: how many of the graphs within are for training; ``None`` is all of them.
+    """
+
+    nodes: tuple[int, int]
+    train: int | None = None
+
+
 _WEBKB_BIAS = (0.85, 0.75, 0.85, 0.8, 0.5)
 
 RULES: dict[str, SplitRule] = {
@@ -77,6 +90,12 @@ RULES: dict[str, SplitRule] = {
     "good-twitch": SplitRule(descending=False, bias=(0.8, 0.7, 0.8, 0.7, 0.5), control=(0.4, 0.3, 0.3)),
     "good-webkb": SplitRule(descending=False, held_out="wisconsin", environments=2, bias=_WEBKB_BIAS),
     "webkb": SplitRule(descending=False, held_out="wisconsin", environments=3, bias=_WEBKB_BIAS),
+}
+
+SIZE_RULES: dict[str, SizeRule] = {
+    "proteins-25": SizeRule((4, 25), 500),
+    "dd-200": SizeRule((30, 200)),
+    "dd-300": SizeRule((30, 300), 500),
 }
 
 CBAS_RULES: dict[str, ColourRule] = {

@@ -5,15 +5,19 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
+from mario.graphs.graph_sets import count_graphs
 from mario.graphs.rules import PARTS
 
 
 def check_graph(data: Data) -> None:
-    """Raise `MarioError` unless ``data`` is a sound node-level graph.
+    """Raise `MarioError` unless ``data`` is a sound graph, or set of graphs.
 
     Checked: features (finite, two dimensions, float32 or float64), edges (int64, [2, E], ids in range), labels where
     there are any (one int64 a node; -1 is no label, which no mask may ask for), and masks where there are any (bool,
-    one entry a node, none empty, no two overlapping).
+    one entry a node, none empty, no two overlapping). What training may see (``visible_mask``) must hold all of
+    ``train_mask`` and nothing of the OOD parts; a test group (``group_id``) must have its name in ``groups``.
+    Of a set of graphs (``batch``) labels and masks have one row a graph, ``batch`` ascends, every graph has a node, and
+    edges stay within their graph.
 
     Example:
         >>> check_graph(Data(x=torch.eye(2), edge_index=torch.tensor([[0], [2]])))
@@ -24,13 +28,18 @@ def check_graph(data: Data) -> None:
         raise MarioError(f"data must be a torch_geometric.data.Data, got {type(data).__name__}")
     num_nodes = _check_features(data.get("x"))
     _check_edges(data.get("edge_index"), num_nodes)
+    num_rows, unit = num_nodes, "nodes"
+    if "batch" in data:
+        num_rows, unit = _check_batch(data, num_nodes), "graphs"
     masks = {name: data[f"{name}_mask"] for name in PARTS if f"{name}_mask" in data}
-    _check_masks(masks, num_nodes)
-    _check_labels(data, masks, num_nodes)
-    for key in ("domain_id", "env_id"):
+    _check_masks(masks, num_rows, unit)
+    _check_labels(data, masks, num_rows, unit)
+    for key in ("domain_id", "env_id", "group_id"):
         ids = data.get(key)
-        if ids is not None and (not isinstance(ids, Tensor) or ids.dtype != torch.int64 or ids.shape != (num_nodes,)):
-            raise MarioError(f"data.{key} must hold one int64 for each of {num_nodes} nodes, got {_kind(ids)}")
+        if ids is not None and (not isinstance(ids, Tensor) or ids.dtype != torch.int64 or ids.shape != (num_rows,)):
+            raise MarioError(f"data.{key} must hold one int64 for each of {num_rows} {unit}, got {_kind(ids)}")
+    _check_visible(data.get("visible_mask"), masks, num_rows)
+    _check_groups(data.get("group_id"), data.get("groups"))
 
 
 def _check_features(x: object) -> int:
@@ -63,13 +72,34 @@ def _check_edges(edge_index: object, num_nodes: int) -> None:
         )
 
 
-def _check_masks(masks: dict[str, object], num_nodes: int) -> None:
+def _check_batch(data: Data, num_nodes: int) -> int:
+    """The number of graphs of a set."""
+    batch, ptr, edge_index = data.batch, data.get("ptr"), data.edge_index
+    if not isinstance(batch, Tensor) or batch.dtype != torch.int64 or batch.shape != (num_nodes,):
+        raise MarioError(f"data.batch must hold the graph (int64) of each of {num_nodes} nodes, got {_kind(batch)}")
+    if int(batch[0]) < 0 or bool((batch[1:] < batch[:-1]).any()):
+        raise MarioError("data.batch must ascend from 0: put the nodes of a graph one after another")
+    graphs = count_graphs(data)
+    if int(batch[-1]) >= graphs:
+        named = int(batch[-1])
+        raise MarioError(f"data.batch names graph {named}, but the {graphs} graphs are numbered 0..{graphs - 1}")
+    sizes = torch.bincount(batch, minlength=graphs)
+    if bool((sizes == 0).any()):
+        raise MarioError(f"graph {int((sizes == 0).nonzero()[0])} of data has no nodes; leave it out of the set")
+    if ptr is not None and (ptr.dim() != 1 or int(ptr[0]) != 0 or not torch.equal(ptr.diff(), sizes)):
+        raise MarioError("data.ptr must say where each graph of data.batch begins and the last one ends; it does not")
+    if edge_index.numel() and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):
+        raise MarioError("data.edge_index links nodes of two graphs; the graphs of a set have no edges between them")
+    return graphs
+
+
+def _check_masks(masks: dict[str, object], num_nodes: int, unit: str = "nodes") -> None:
     owner = None
     for name, mask in masks.items():
         if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (num_nodes,):
-            raise MarioError(f"data.{name}_mask must be a bool for each of {num_nodes} nodes, got {_kind(mask)}")
+            raise MarioError(f"data.{name}_mask must be a bool for each of {num_nodes} {unit}, got {_kind(mask)}")
         if not bool(mask.any()):
-            raise MarioError(f"data.{name}_mask is empty; every part of a split needs a node at least")
+            raise MarioError(f"data.{name}_mask is empty; every part of a split needs one of the {unit} at least")
         code = list(masks).index(name)
         if owner is None:
             owner = torch.full((num_nodes,), -1, device=mask.device)
@@ -77,17 +107,39 @@ def _check_masks(masks: dict[str, object], num_nodes: int) -> None:
         if bool((taken >= 0).any()):
             other = list(masks)[int(taken[taken >= 0][0])]
             raise MarioError(
-                f"data.{other}_mask and data.{name}_mask share {int((taken >= 0).sum())} nodes; parts must be apart"
+                f"data.{other}_mask and data.{name}_mask share {int((taken >= 0).sum())} {unit}; parts must be apart"
             )
         owner[mask] = code
 
 
-def _check_labels(data: Data, masks: dict[str, Tensor], num_nodes: int) -> None:
+def _check_visible(visible: object, masks: dict[str, Tensor], num_nodes: int) -> None:
+    if visible is None:
+        return
+    if not isinstance(visible, Tensor) or visible.dtype != torch.bool or visible.shape != (num_nodes,):
+        raise MarioError(f"data.visible_mask must be a bool for each of {num_nodes} nodes, got {_kind(visible)}")
+    if "train" in masks and bool((masks["train"] & ~visible).any()):
+        raise MarioError("data.visible_mask leaves out nodes of train_mask; training must see all of them")
+    for name in ("ood_val", "ood_test"):
+        if name in masks and bool((masks[name] & visible).any()):
+            raise MarioError(f"data.visible_mask shows training nodes of {name}_mask; it must hold none of them")
+
+
+def _check_groups(ids: Tensor | None, names: object) -> None:
+    if ids is None:
+        return
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+        raise MarioError(f"data.group_id needs data.groups, a list of as many distinct names as groups, got {names!r}")
+    low, high = (int(end) for end in ids.aminmax())
+    if low < -1 or high >= len(names):
+        raise MarioError(f"data.group_id must be 0..{len(names) - 1} (-1 for none), got {low if low < -1 else high}")
+
+
+def _check_labels(data: Data, masks: dict[str, Tensor], num_nodes: int, unit: str = "nodes") -> None:
     y = data.get("y")
     if y is None:
         return
     if not isinstance(y, Tensor) or y.dtype != torch.int64 or y.shape != (num_nodes,):
-        raise MarioError(f"data.y must hold one int64 class for each of {num_nodes} nodes, got {_kind(y)}")
+        raise MarioError(f"data.y must hold one int64 class for each of {num_nodes} {unit}, got {_kind(y)}")
     classes = data.get("num_classes")
     low, high = (int(end) for end in y.aminmax())
     if low < -1 or (classes is not None and high >= classes):
@@ -96,7 +148,7 @@ def _check_labels(data: Data, masks: dict[str, Tensor], num_nodes: int) -> None:
     for name, mask in masks.items():
         if bool((y[mask] < 0).any()):
             raise MarioError(
-                f"data.y has no label for {int((y[mask] < 0).sum())} nodes of {name}_mask; leave them out of it"
+                f"data.y has no label for {int((y[mask] < 0).sum())} {unit} of {name}_mask; leave them out of it"
             )
 
 

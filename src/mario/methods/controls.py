@@ -8,12 +8,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.graphs.samplers import FullGraph
-from mario.methods.base import Method, register
+from mario.methods.base import register
+from mario.methods.graph_level import GraphLevel
 from mario.training import Sampler
 
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
-class _Control(Method):
+class _Control(GraphLevel):
     trains: ClassVar[bool] = False
 
     def sampler(self, graph: Data) -> Sampler:
@@ -32,10 +33,10 @@ class RandomInit(_Control):
 @register("raw-features")
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class RawFeatures(_Control):
-    """The features themselves, without the graph."""
+    """The features themselves, without the graph; of a set of graphs, their readout."""
 
     def build(self, in_channels: int, num_classes: int) -> None:
         pass
 
-    def embed(self, data: Data) -> Tensor:
+    def embed_nodes(self, data: Data, generator: torch.Generator | None = None) -> Tensor:
         return data.x.to_dense() if data.x.layout == torch.sparse_csr else data.x

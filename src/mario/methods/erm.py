@@ -8,13 +8,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from mario.methods.base import Method, register
+from mario.methods.base import register
+from mario.methods.graph_level import GraphLevel
 
 
 @register("erm")
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
-class ERM(Method):
-    """An encoder and a linear head trained with the labels of the training nodes (Vapnik 1999).
+class ERM(GraphLevel):
+    """An encoder and a linear head trained with the labels of the training nodes or graphs (Vapnik 1999).
 
     Example:
         >>> import mario
@@ -30,7 +31,7 @@ class ERM(Method):
         self.head_ = nn.Linear(self.hidden, num_classes)
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
-        logits = self.head_(self.encoder_(batch.x, batch.edge_index, generator))
+        logits = self.head_(self.pool(self.embed_nodes(batch, generator), batch))
         known = batch.train_mask & batch.seed_mask if "seed_mask" in batch else batch.train_mask
         if not known.any():  # a sampled subgraph may hold no training node
             return {}
@@ -40,6 +41,6 @@ class ERM(Method):
 
     @torch.no_grad()
     def predict(self, data: Data) -> Tensor:
-        """Logits of all nodes."""
+        """Logits of all nodes, or of all graphs of a set."""
         self._require_fitted()
         return self.head_(self.transform(data).to(self.head_.weight.device)).cpu()

@@ -248,10 +248,18 @@ def with_recipe(host: type[Method]) -> type[Method]:
     if host not in _OVER:
         if not getattr(host, "host", False):
             raise MarioError(f"the recipe needs a method that contrasts two views, which {host.name} does not")
-        body: dict[str, Any] = {"__doc__": host.__doc__}
+        # Settings that all methods have are the mixin's too: without this its defaults would hide the host's.
+        shared = {field.name for field in dataclasses.fields(TwoView)}
+        fields: dict[str, tuple[Any, Any, Any]] = {f.name: (f.type, f.default, f.metadata) for f in host.fields()}
         if not getattr(host, "aligned", True):
-            body |= {"conditional": setting(False, help="no pairs of rows to condition on: false is all there is")}
-            body["__annotations__"] = {"conditional": bool}
+            facts = {"help": "no pairs of rows to condition on: false is all there is"}
+            fields["conditional"], shared = (bool, False, facts), shared | {"conditional"}
+        kept = {name: fact for name, fact in fields.items() if name in shared}
+        body: dict[str, Any] = {
+            "__doc__": host.__doc__,
+            "__annotations__": {k: kind for k, (kind, _, _) in kept.items()},
+        }
+        body |= {k: dataclasses.field(default=value, metadata=facts) for k, (_, value, facts) in kept.items()}
         made: type[Method] = type(f"{host.__name__}WithRecipe", (WithRecipe, host), body)
         dataclasses.dataclass(eq=False, repr=False, kw_only=True)(made)
         made.name = f"{host.name}+mario"

@@ -62,6 +62,7 @@ class Table:
     reference: str | None
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
+    chosen_on: str = "ood_val"
 
     @property
     def title(self) -> str:
@@ -142,6 +143,7 @@ def tabulate(results: Iterable[Result], *, reference: str | None = "grace", aske
         reference=reference if any(row.method == reference for row in rows) else None,
         rows=tuple(rows),
         notes=tuple(_notes(rows, runs, reference, asked)),
+        chosen_on=(runs[0]["scores"].get("chosen_on") or {}).get("ood_test", "ood_val"),
     )
 
 
@@ -191,11 +193,11 @@ def to_rich(table: Table) -> "RichTable":
 
 def to_markdown(table: Table) -> str:
     """The table in GitHub's markdown, with its title above and its notes below."""
-    heads = _heads(table)
+    heads, rows = _full(table)
     lines = [f"**{_md(table.title)}**", ""]
     lines.append("| " + " | ".join(_md(head) for head in heads) + " |")
     lines.append("|:---" + "|---:" * (len(heads) - 1) + "|")
-    lines += ["| " + " | ".join(_md(cell) for cell in _cells(row, table.reference)) + " |" for row in table.rows]
+    lines += ["| " + " | ".join(_md(cell) for cell in cells) + " |" for cells in rows]
     lines.append("")
     lines += [f"- {_md(note)}" for note in _header_notes(table) + list(table.notes)]
     return "\n".join(lines) + "\n"
@@ -271,6 +273,50 @@ def verdict(table: Table, *, subject: str = "mario") -> str:
     return " ".join(sentences)
 
 
+def far_from_paper(table: Table) -> str:
+    """Which figures are off by more than two of the paper's standard deviations, in one sentence; nothing if none is.
+
+    Example:
+        >>> from mario.report import far_from_paper, tabulate
+        >>> run = {"dataset": "good-cbas", "domain": "color", "shift": "concept", "setting": "transductive", "seed": 0}
+        >>> run |= {"method": "mario", "encoder": "gcn", "scores": {"id_test": 0.94, "ood_test": 0.80}}
+        >>> far_from_paper(tabulate([run]))
+        'Off by more than two of the paper’s standard deviations: mario OOD −11.28 (10.3 sd).'
+    """
+    found = []
+    for row in table.rows:
+        for name, ours, theirs in (("ID", row.id, row.paper_id), ("OOD", row.ood, row.paper_ood)):
+            if ours is not None and theirs is not None and theirs.mean is not None and _far(ours, theirs):
+                off = ours.mean - theirs.mean / 100
+                found.append(f"{row.label} {name} {points(off)} ({abs(100 * off) / (theirs.sd or 1):.1f} sd)")
+    return f"Off by more than two of the paper’s standard deviations: {', '.join(found)}." if found else ""
+
+
+def groups_to_markdown(results: Iterable[Result]) -> str:
+    """A row a method and a column a test group (T1, T2, ...), mean ± sd; nothing where the results have no groups.
+
+    Example:
+        >>> from mario.report import groups_to_markdown
+        >>> run = {"dataset": "amazon-photo", "method": "erm", "seed": 0}
+        >>> print(groups_to_markdown([run | {"scores": {"groups": {"T1": 0.5, "T2": 0.25}}}]))
+        | method | T1 | T2 |
+        |:---|---:|---:|
+        | erm | 50.00 | 25.00 |
+    """
+    scores: dict[tuple[str, str], list[Mapping[str, float]]] = {}
+    for run in results:
+        if run["scores"].get("groups"):
+            scores.setdefault((run["method"], run.get("encoder") or ""), []).append(run["scores"]["groups"])
+    if not scores:
+        return ""
+    names = list(dict.fromkeys(name for runs in scores.values() for groups in runs for name in groups))
+    lines = ["| method | " + " | ".join(names) + " |", "|:---" + "|---:" * len(names) + "|"]
+    for key in sorted(scores, key=_rank):
+        cells = (percent(_summary(groups.get(name) for groups in scores[key])) for name in names)
+        lines.append(f"| {_md(key[0])} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def percent(summary: Summary | None) -> str:
     """``93.33 ± 1.20``; without the spread for a single run.
 
@@ -321,7 +367,8 @@ def _rank(key: tuple[str, str]) -> tuple[int, str, str]:
     method, encoder = key
     if method == "mario":
         return len(_ORDER) + 1, method, encoder
-    return _ORDER.index(method) if method in _ORDER else len(_ORDER), method, encoder
+    host = method.partition("+")[0]  # costa+mario stands under costa
+    return _ORDER.index(host) if host in _ORDER else len(_ORDER), method, encoder
 
 
 def _summary(values: Iterable[float | None]) -> Summary | None:
@@ -354,9 +401,18 @@ def _heads(table: Table) -> list[str]:
     metric = METRICS.get(table.metric, table.metric)
     heads = ["method", "n", *(f"{column} {metric} % (chosen on {rule})" for column, rule in _CHOSEN)]
     heads += ["gap ID − OOD", "paper ID", "ours − paper", "paper OOD", "ours − paper"]
+    if table.chosen_on != "ood_val":
+        heads[3] = f"OOD {metric} % ({table.chosen_on} checkpoint)"
     if table.reference:
         heads += [f"OOD − {table.reference}", "95 % interval", "p", "p (Holm)"]
     return heads
+
+
+def _full(table: Table) -> tuple[list[str], list[list[str]]]:
+    """Heads and cells of the columns in which any row has something to show."""
+    heads, rows = _heads(table), [_cells(row, table.reference) for row in table.rows]
+    shown = [i for i in range(len(heads)) if i < 2 or any(cells[i] != "–" for cells in rows)]
+    return [heads[i] for i in shown], [[cells[i] for i in shown] for cells in rows]
 
 
 def _cells(row: Row, reference: str | None) -> list[str]:
@@ -388,8 +444,16 @@ def _paper_cells(row: Row) -> list[str]:
         if ours is None or theirs is None or theirs.mean is None:
             cells += [str(theirs or "–"), "–"]
         else:
-            cells += [str(theirs), points(ours.mean - theirs.mean / 100)]
+            mark = " ‡" if _far(ours, theirs) else ""
+            cells += [str(theirs), points(ours.mean - theirs.mean / 100) + mark]
     return cells
+
+
+def _far(ours: Summary | None, theirs: Figure | None) -> bool:
+    """Whether we are off by more than two of the paper's standard deviations."""
+    if ours is None or theirs is None or theirs.mean is None or not theirs.sd:
+        return False
+    return abs(100 * ours.mean - theirs.mean) > 2 * theirs.sd
 
 
 def _test_cells(row: Row) -> list[str]:
@@ -433,17 +497,25 @@ def _html_table(caption: str, head: str, body: Sequence[tuple[Row, Sequence[str]
 
 
 def _header_notes(table: Table) -> list[str]:
-    notes = [
-        "Mean ± sample standard deviation over n runs, in percent. ID: the checkpoint that is best on the ID "
-        "validation set; OOD: the one that is best on the OOD validation set, as in the paper; the second OOD column "
-        "keeps the checkpoint chosen on the ID validation set, without any OOD label."
-    ]
+    notes = ["Mean ± sample standard deviation over n runs, in percent."]
+    if table.chosen_on == "last":
+        notes[0] += " There is no validation set: the last checkpoint counts, for every method."
+    elif not any(row.id for row in table.rows):
+        notes[0] += " OOD: the checkpoint that is best on the OOD validation set; there is no ID test set."
+    else:
+        notes[0] += (
+            " ID: the checkpoint that is best on the ID validation set; OOD: the one that is best on the OOD "
+            "validation set, as in the paper; the second OOD column keeps the checkpoint chosen on the ID validation "
+            "set, without any OOD label."
+        )
     printed = {f.table for row in table.rows for f in (row.paper_id, row.paper_ood) if f is not None}
     if printed:
         notes.append(
             f"The paper’s figures are from its {' and '.join(sorted(printed))}: 10 runs on the published split and the "
             "authors’ full schedule."
         )
+    if any(_far(row.id, row.paper_id) or _far(row.ood, row.paper_ood) for row in table.rows):
+        notes.append("‡ off by more than two of the paper’s standard deviations.")
     if table.reference:
         notes.append(
             f"Differences to {table.reference} are in points over runs with the same split and seed: bootstrap "

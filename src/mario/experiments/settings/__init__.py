@@ -2,13 +2,15 @@
 
 import dataclasses
 import difflib
+import functools
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 from mario.errors import MarioError
-from mario.methods import Method, find, parse_setting, setting
+from mario.methods import Method, TwoView, find, parse_setting, setting
+from mario.methods.recipe import WithRecipe
 from mario.methods.settings import check_settings
 
 
@@ -27,17 +29,42 @@ class Evaluation:
         check_settings(self)
 
 
-def file_settings(method: str, dataset: str, domain: str, shift: str) -> dict[str, Any]:
-    """What the file of ``method`` says for this dataset, domain and shift; nothing where it has no such cell.
+RECIPE_SETTINGS = {field.name for field in WithRecipe.fields()} - {field.name for field in TwoView.fields()}
+"""What the recipe adds to its host."""
 
+
+def file_settings(method: str, dataset: str, domain: str, shift: str) -> dict[str, Any]:
+    """What the files in this folder say of ``method`` on this dataset, domain and shift; nothing of an unknown dataset.
+
+    A method has the cell of its own file, ``METHOD.toml``, or of ``default.toml`` if there is none. ``HOST+mario`` has
+    its host's, with the recipe's settings from ``mario.toml`` and whatever ``HOST+mario.toml`` says.
     ``no_shift`` and a held-out university take the cell that is nearest: covariate, and the domain ``university``.
     """
-    source = files("mario.experiments.settings") / f"{find(method).name.partition('+')[0]}.toml"
-    if not source.is_file():
-        return {}
-    table = tomllib.loads(source.read_text(encoding="utf-8")).get(dataset, {})
-    cells: dict[str, Any] = table.get(domain) or next(iter(table.values()), {})
-    return dict(cells.get(shift) or cells.get("covariate") or {})
+    cls = find(method)
+    host = cls.name.removesuffix("+mario")
+    chosen = _cell(host, dataset, domain, shift)
+    if chosen is None:
+        known = {field.name for field in (*cls.fields(), *dataclasses.fields(Evaluation))}
+        chosen = {k: v for k, v in (_cell("default", dataset, domain, shift) or {}).items() if k in known}
+    if host != cls.name:
+        recipe = _cell("mario", dataset, domain, shift) or {}
+        chosen |= {k: v for k, v in recipe.items() if k in RECIPE_SETTINGS}
+        chosen |= _cell(cls.name, dataset, domain, shift) or {}
+    return chosen
+
+
+def _cell(name: str, dataset: str, domain: str, shift: str) -> dict[str, Any] | None:
+    cells = _tables(name).get(dataset)
+    if not cells:
+        return None
+    shifts: dict[str, Any] = cells.get(domain) or next(iter(cells.values()))
+    return dict(shifts.get(shift) or shifts.get("covariate") or next(iter(shifts.values())))
+
+
+@functools.cache
+def _tables(name: str) -> dict[str, dict[str, Any]]:
+    source = files("mario.experiments.settings") / f"{name}.toml"
+    return tomllib.loads(source.read_text(encoding="utf-8")) if source.is_file() else {}
 
 
 def complete_settings(

@@ -2,8 +2,9 @@
 
 from mario.graphs.samplers.clusters import Clusters
 from mario.graphs.samplers.full_graph import FullGraph
+from mario.graphs.samplers.graphs import Graphs
 from mario.graphs.samplers.neighbours import Neighbours
 from mario.graphs.samplers.random_walk import RandomWalk
 from mario.graphs.samplers.sampler import Sampler
 
-__all__ = ["Clusters", "FullGraph", "Neighbours", "RandomWalk", "Sampler"]
+__all__ = ["Clusters", "FullGraph", "Graphs", "Neighbours", "RandomWalk", "Sampler"]

@@ -1,0 +1,38 @@
+"""Whole graphs of a set of graphs."""
+
+from collections.abc import Iterator
+
+import torch
+from torch_geometric.data import Data
+
+from mario.graphs.graph_sets import GraphSet
+from mario.graphs.samplers.sampler import Sampler, check_count
+from mario.graphs.walks import draw_distinct
+
+
+class Graphs(Sampler):
+    """Random sets of whole graphs: a batch is a set of ``per_batch`` graphs, drawn without replacement.
+
+    An epoch holds every graph once. Where the set has fewer graphs than ``per_batch``, a batch is all of them.
+
+    Args:
+        data: a set of graphs, see :func:`mario.graphs.graph_sets.stack_graphs`.
+        per_batch: graphs a batch (the last batch of an epoch may hold fewer).
+
+    Example:
+        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0], [1]]), batch=torch.tensor([0, 0, 1]))
+        >>> sorted(batch.n_id.tolist() for batch in Graphs(data, per_batch=1).epoch())
+        [[0, 1], [2]]
+    """
+
+    def __init__(self, data: Data, *, per_batch: int) -> None:
+        super().__init__(data)
+        self._set = GraphSet(data)
+        self.per_batch = min(check_count("per_batch", per_batch), self._set.num_graphs)
+
+    def sample(self, generator: torch.Generator | None = None) -> Data:
+        return self._set.select(draw_distinct(self._set.num_graphs, self.per_batch, generator).sort().values)
+
+    def epoch(self, generator: torch.Generator | None = None) -> Iterator[Data]:
+        for chosen in torch.randperm(self._set.num_graphs, generator=generator).split(self.per_batch):
+            yield self._set.select(chosen.sort().values)

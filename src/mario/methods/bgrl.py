@@ -1,0 +1,70 @@
+"""BGRL."""
+
+import dataclasses
+import math
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from mario.contrast import bootstrap
+from mario.methods.base import register
+from mario.methods.settings import setting
+from mario.methods.two_view import DropAndMask, Side
+
+
+@register("bgrl")
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+class BGRL(DropAndMask):
+    """Large-Scale Representation Learning on Graphs via Bootstrapping (Thakoor et al., ICLR 2022).
+
+    An online encoder and a predictor say what a target encoder makes of the other view; the target follows the online
+    encoder by a momentum that rises to 1. No negatives. The paper's learning rate is ``schedule="cosine"`` after a
+    ``warmup`` of a tenth of the steps, its weight decay 1e-5.
+
+    Example:
+        >>> import mario
+        >>> data = mario.load_dataset("good-cbas", shift="concept")
+        >>> BGRL(hidden=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        torch.Size([700, 16])
+    """
+
+    # fmt: off
+    momentum: float = setting(0.99, low=0.0, high=1.0, search=(0.99, 0.995, 0.999), help="of the target at the first step")
+    momentum_schedule: str = setting("cosine", choices=("cosine", "constant"), help="its course: to 1 by a cosine, or as it is")
+    predictor_hidden: int = setting(512, low=1, search=(256, 300, 512), help="width of the predictor's hidden layer")
+    # fmt: on
+
+    def build(self, in_channels: int, num_classes: int) -> None:
+        super().build(in_channels, num_classes)
+        self.predictor_ = nn.Sequential(
+            nn.Linear(self.hidden, self.predictor_hidden), nn.PReLU(), nn.Linear(self.predictor_hidden, self.hidden)
+        )
+        # Not a copy: the authors draw its weights anew.
+        self.target_ = self.make_encoder(in_channels).requires_grad_(False)
+
+    def trained(self) -> list[nn.Parameter]:
+        return [p for p in super().trained() if p.requires_grad]
+
+    def encode(self, view: Data, generator: torch.Generator | None = None) -> Side:
+        """(H of the online encoder, its prediction, H of the target encoder)."""
+        h = self.represent(view, generator)
+        with torch.no_grad():
+            target = self.target_(view.x, view.edge_index, generator)
+        return h, self.predictor_(h), target[view.seed_mask] if "seed_mask" in view else target
+
+    def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
+        (_, predicted_alpha, target_alpha), (_, predicted_beta, target_beta) = alpha, beta
+        return bootstrap(predicted_alpha, target_beta) + bootstrap(predicted_beta, target_alpha)
+
+    @torch.no_grad()
+    def after_step(self, step: int, total: int) -> None:
+        """φ ← τφ + (1 − τ)θ with 1 − τ = (1 − τ₀)·(1 + cos(π·step/total))/2."""
+        share = 1 - self.momentum
+        if self.momentum_schedule == "cosine":
+            share *= (1 + math.cos(math.pi * step / total)) / 2
+        for target, online in zip(self.target_.parameters(), self.encoder_.parameters(), strict=True):
+            target.lerp_(online, share)
+
+    def optimiser(self) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(self.trained(), lr=self.lr, weight_decay=self.weight_decay)

@@ -1,0 +1,94 @@
+"""GraphMAE."""
+
+import dataclasses
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GATConv
+
+from mario.contrast import scaled_cosine_error
+from mario.encoders import propagation_matrix
+from mario.methods.base import Method, register
+from mario.methods.settings import setting
+from mario.views import DropEdges
+
+
+@register("graphmae")
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+class GraphMAE(Method):
+    """GraphMAE: Self-Supervised Masked Graph Autoencoders (Hou et al., KDD 2022).
+
+    Features of some nodes give way to a learned mask token (of a few, to another node's features); the embeddings of
+    the same nodes are masked again before a one-layer decoder, which has to rebuild the features from the neighbours.
+
+    Example:
+        >>> import mario
+        >>> data = mario.load_dataset("good-cbas", shift="concept")
+        >>> GraphMAE(hidden=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        torch.Size([700, 16])
+    """
+
+    # fmt: off
+    mask_rate: float = setting(0.5, low=0.0, high=1.0, search=(0.25, 0.5, 0.75), help="share of nodes that are masked, one at least")
+    replace_rate: float = setting(0.05, low=0.0, high=1.0, search=(0.0, 0.05, 0.1, 0.15), help="share of masked nodes that get another node's features instead of the token")
+    exponent: float = setting(3.0, low=1.0, search=(1.0, 2.0, 3.0), help="γ of the scaled cosine error")
+    drop_edges: float = setting(0.0, low=0.0, high=1.0, search=(0.0, 0.25, 0.5), help="edges the encoder does not see; the decoder sees all")
+    decoder: str = setting("gcn", choices=("gcn", "gat", "mlp"), help="one convolution, or an MLP, which is not re-masked")
+    # fmt: on
+
+    def build(self, in_channels: int, num_classes: int) -> None:
+        super().build(in_channels, num_classes)
+        self.mask_token_ = nn.Parameter(torch.zeros(in_channels))
+        self.encoder_to_decoder_ = nn.Linear(self.hidden, self.hidden, bias=False)
+        self.decoder_: nn.Module
+        if self.decoder == "gcn":
+            self.decoder_ = nn.Linear(self.hidden, in_channels)
+        elif self.decoder == "gat":
+            self.decoder_ = GATConv(self.hidden, in_channels)
+        else:
+            self.decoder_ = nn.Sequential(
+                nn.Linear(self.hidden, self.hidden), nn.PReLU(), nn.Linear(self.hidden, in_channels)
+            )
+
+    def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
+        # The token is dense, and so is what is rebuilt.
+        x = batch.x.to_dense() if batch.x.layout == torch.sparse_csr else batch.x
+        masked, corrupted = self.corrupt(x, generator)
+        seen = DropEdges(self.drop_edges)(batch, generator).edge_index
+        h = self.encoder_to_decoder_(self.encoder_(corrupted, seen, generator))
+        if "seed_mask" in batch:  # of a sampled neighbourhood only the seeds have all the neighbours they should have
+            scored = masked[batch.seed_mask[masked]]
+            if not scored.numel():
+                return {}
+        else:
+            scored = masked
+        loss = scaled_cosine_error(self.decode(h, batch.edge_index, masked, scored), x[scored], self.exponent)
+        loss.backward()
+        return {"loss": loss.item()}
+
+    def corrupt(self, x: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """The nodes that are masked, and the features with which the encoder has to make do."""
+        nodes = x.size(0)
+        masked = torch.randperm(nodes, generator=generator)[: max(1, int(self.mask_rate * nodes))]
+        swapped = int(self.replace_rate * masked.numel())
+        corrupted = x.clone()
+        if swapped:
+            order = masked[torch.randperm(masked.numel(), generator=generator)]
+            token, other = order[:-swapped], order[-swapped:]
+            donors = torch.randperm(nodes, generator=generator)[:swapped]
+            corrupted[other.to(x.device)] = x[donors.to(x.device)]
+        else:
+            token = masked
+        corrupted[token.to(x.device)] = self.mask_token_
+        return masked.to(x.device), corrupted
+
+    def decode(self, h: Tensor, edge_index: Tensor, masked: Tensor, rows: Tensor) -> Tensor:
+        """Features of ``rows``, rebuilt with the embeddings of ``masked`` nodes hidden from the decoder."""
+        if self.decoder == "mlp":
+            return self.decoder_(h[rows])
+        h = h.index_fill(0, masked, 0.0)
+        if self.decoder == "gat":
+            return self.decoder_(h, edge_index)[rows]
+        # A GCN layer, P(HW) + b, as (PH)W + b: only the rows that are scored become as wide as the features.
+        return self.decoder_((propagation_matrix(edge_index, h.size(0), dtype=h.dtype) @ h)[rows])

@@ -1,0 +1,138 @@
+"""Contrastive multi-view representation learning on graphs."""
+
+import copy
+import dataclasses
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from mario.contrast import Discriminator, ProjectedDot, node_summary_loss, summarise
+from mario.encoders import GCN
+from mario.graphs.subgraph import count_nodes, select_rows
+from mario.methods.base import register
+from mario.methods.settings import setting
+from mario.methods.two_view import Side, TwoView
+from mario.training import Sampler
+from mario.views import diffusion_block, diffusion_matrix
+
+
+@register("mvgrl")
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+class MVGRL(TwoView):
+    """Contrastive Multi-View Representation Learning on Graphs (Hassani & Khasahmadi, ICML 2020).
+
+    View α is the graph and view β its diffusion, with an encoder each. A discriminator tells a view's nodes from those with
+    shuffled features by how they fit a summary of the *other* view. The embedding is the sum of both encoders'.
+
+    The diffusion is that of the whole training graph, computed once, and a batch sees the block of it that its nodes
+    span; it is exact up to ``exact_nodes`` nodes and sparse above (see :func:`mario.views.diffusion_matrix`), where the
+    paper's dense matrix would need 9 GB for GOOD-Twitch. View β is always encoded by a GCN, which multiplies by
+    the diffusion matrix, whatever ``encoder`` is: attention would not see the weights that make the view.
+
+    Batch norm as the encoders' last word leaves nothing to learn, as for :class:`mario.DGI`.
+
+    Example:
+        >>> import mario
+        >>> data = mario.load_dataset("good-cbas", shift="concept")
+        >>> MVGRL(hidden=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        torch.Size([700, 16])
+    """
+
+    # fmt: off
+    batch_norm: bool = setting(False, search=(False, True), help="batch norm after each convolution; needs last_activation")
+    last_activation: bool = setting(True, search=(True, False), help="activation after the last convolution too")
+    lr: float = setting(1e-3, low=0.0, search=(1e-2, 1e-3, 1e-4), help="learning rate of Adam")
+    diffusion: str = setting("ppr", choices=("ppr", "heat"), help="view β: personalised PageRank or the heat kernel")
+    teleport: float = setting(0.2, low=0.01, high=1.0, search=(0.05, 0.1, 0.2), help="α: probability that the walk of PageRank starts again")
+    heat_time: float = setting(5.0, low=0.0, high=1000.0, search=(1.0, 3.0, 5.0), help="t: how long heat flows")
+    exact_nodes: int = setting(3000, low=0, high=20_000, help="graphs of at most so many nodes have all entries of their diffusion")
+    tolerance: float = setting(1e-3, low=1e-6, search=(1e-4, 1e-3, 1e-2), help="on larger ones an entry may lack tolerance·√degree")
+    discriminator: str = setting("bilinear", choices=("bilinear", "projected_dot"), help="hᵀWs + b (the authors' code for nodes) or f_ψ(h)·f_φ(s) (the paper's text)")
+    # fmt: on
+
+    def build(self, in_channels: int, num_classes: int) -> None:
+        super().build(in_channels, num_classes)
+        self.diffusion_encoder_ = GCN(
+            in_channels,
+            hidden=self.hidden,
+            layers=self.layers,
+            batch_norm=self.batch_norm,
+            dropout=self.dropout,
+            last_activation=self.last_activation,
+        )
+        bilinear = self.discriminator == "bilinear"
+        self.discriminator_ = Discriminator(self.hidden, bias=True) if bilinear else ProjectedDot(self.hidden)
+        self._diffused: list[tuple[tuple[object, ...], Tensor, Tensor]] = []
+
+    def sampler(self, graph: Data) -> Sampler:
+        graph = copy.copy(graph)
+        graph.diffusion_row = torch.arange(count_nodes(graph), device=graph.edge_index.device)
+        return _WithDiffusion(super().sampler(graph), self.diffuse(graph))
+
+    def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
+        alpha, beta = copy.copy(batch), copy.copy(batch)
+        beta.diffusion = alpha.diffusion if "diffusion" in alpha else self.diffuse(batch)
+        if "diffusion" in alpha:
+            del alpha.diffusion
+        # One shuffle for both, as released.
+        alpha.shuffle = beta.shuffle = torch.randperm(count_nodes(batch), generator=generator).to(batch.x.device)
+        return alpha, beta
+
+    def represent(self, view: Data, generator: torch.Generator | None = None) -> Tensor:
+        if "diffusion" not in view:
+            return super().represent(view, generator)
+        h = self.diffusion_encoder_(view.x, view.diffusion.to(view.x.device, view.x.dtype), generator)
+        return h[view.seed_mask] if "seed_mask" in view else h
+
+    def encode(self, view: Data, generator: torch.Generator | None = None) -> Side:
+        """H, and that of the same view with shuffled features."""
+        corrupted = copy.copy(view)
+        corrupted.x = select_rows(view.x, view.shuffle)
+        return self.represent(view, generator), self.represent(corrupted, generator)
+
+    def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
+        (h_alpha, corrupted_alpha), (h_beta, corrupted_beta) = alpha, beta
+        s_alpha, s_beta = summarise(h_alpha), summarise(h_beta)
+        score = self.discriminator_
+        return (
+            node_summary_loss(score(h_beta, s_alpha), score(corrupted_beta, s_alpha))
+            + node_summary_loss(score(h_alpha, s_beta), score(corrupted_alpha, s_beta))
+        ) / 2
+
+    def embed(self, data: Data) -> Tensor:
+        matrix = self.diffuse(data).to(data.x.device, data.x.dtype)
+        return self.encoder_(data.x, data.edge_index) + self.diffusion_encoder_(data.x, matrix)
+
+    def diffuse(self, data: Data) -> Tensor:
+        """The diffusion of a graph, on the CPU; the last two are remembered, to train and evaluate in turn."""
+        facts = (count_nodes(data), self.diffusion, self.teleport, self.heat_time, self.exact_nodes, self.tolerance)
+        edge_index = data.edge_index.cpu()
+        for known, edges, matrix in self._diffused:
+            if known == facts and torch.equal(edges, edge_index):
+                return matrix
+        matrix = diffusion_matrix(
+            edge_index,
+            count_nodes(data),
+            self.diffusion,  # type: ignore[arg-type]
+            teleport=self.teleport,
+            time=self.heat_time,
+            exact_nodes=self.exact_nodes,
+            tolerance=self.tolerance,
+        )
+        # A clone, as the caller may change the edges in place.
+        self._diffused = [*self._diffused[-1:], (facts, edge_index.clone(), matrix)]
+        return matrix
+
+
+class _WithDiffusion:
+    """Batches that carry their block of the whole graph's diffusion."""
+
+    def __init__(self, sampler: Sampler, matrix: Tensor) -> None:
+        self.sampler = sampler
+        self.matrix = matrix
+
+    def sample(self, generator: torch.Generator | None = None) -> Data:
+        batch = self.sampler.sample(generator)
+        batch.diffusion = diffusion_block(self.matrix, batch.diffusion_row.to(self.matrix.device))
+        return batch

@@ -1,0 +1,73 @@
+"""A method is one file: put into the package, it is in the command line, the tester, the tables and the docs."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "graph_barlow_twins.py"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project that differs in one new file."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("src", "docs", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("mkdocs.yml", "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"):
+        shutil.copy(ROOT / name, folder)
+    shutil.copy(EXAMPLE, folder / "src" / "mario" / "methods" / "gbt.py")
+    return folder
+
+
+def call(project: Path, *arguments: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(project / "src"), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments], cwd=project, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_it_is_about_sixty_lines() -> None:
+    assert len(EXAMPLE.read_text(encoding="utf-8").splitlines()) <= 65
+
+
+def test_the_command_line_knows_it_and_runs_it(project: Path) -> None:
+    row = next(row for row in json.loads(call(project, "mario", "methods", "--json")) if row["name"] == "gbt")
+    assert row["recipe_host"]
+    assert row["what"].startswith("Graph Barlow Twins")
+    assert "redundancy" in call(project, "mario", "methods", "gbt")
+    for method in ("gbt", "gbt+mario"):
+        quick = ("--set", "epochs=1", "--set", "hidden=8", "--set", "steps_per_epoch=2", "--set", "checkpoints=1")
+        call(project, "mario", "run", "good-cbas", "--method", method, *quick, "--out", method)
+        result = json.loads((project / method / "result.json").read_text(encoding="utf-8"))
+        assert result["method"] == method
+        assert 0 < result["scores"]["ood_test"] <= 1
+
+
+def test_the_method_tester_takes_it(project: Path) -> None:
+    suite = ("tests/methods/test_every_method.py", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist")
+    said = call(project, "pytest", *suite, "-k", "gbt")
+    assert int(said.split(" passed")[0].split()[-1]) > 50, said
+
+
+def test_it_has_a_row_in_the_tables(project: Path) -> None:
+    case = ("mario", "reproduce", "--only", "systems-good-cbas-concept")
+    planned = call(project, *case, "--dry-run")
+    assert "gbt, " in planned
+    assert "gbt+mario" in planned
+    shown = call(project, *case, "--quick", "--method", "gbt", "--method", "random-init", "--out", "runs")
+    assert any(line.split()[:2] == ["gbt", "1"] for line in shown.splitlines()), shown
+
+
+def test_it_is_in_the_documentation(project: Path) -> None:
+    call(project, "mkdocs", "build", "--quiet", "--site-dir", "site")
+    page = (project / "site" / "reference" / "methods.html").read_text(encoding="utf-8")
+    assert "Bielak et al., Knowledge-Based Systems 2022" in page
+    assert "redundancy" in page
