@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
-from mario.encoders import ENCODERS, Encoder
+from mario.encoders import ENCODERS, Encoder, propagation_matrix
 from mario.errors import MarioError
 
 every_encoder = pytest.mark.parametrize("kind", list(ENCODERS))
@@ -238,3 +238,30 @@ def test_bad_arguments_are_named(kind: str, bad: dict[str, object], message: str
 def test_an_edge_to_a_node_that_is_not_there_is_an_error(kind: str) -> None:
     with pytest.raises(MarioError, match="edge_index must hold nodes 0 to 8, got 0 to 9"):
         make(kind)(graph()[0], torch.tensor([[9], [0]]))
+
+
+@every_encoder
+def test_a_ready_propagation_matrix_takes_the_place_of_the_encoders_own(kind: str) -> None:
+    x, edge_index = graph()
+    edge_index = edge_index.unique(dim=1)  # a matrix has one entry a pair
+    model = make(kind, batch_norm=False)
+    if model.normalisation is not None:
+        ready = propagation_matrix(edge_index, x.size(0), model.normalisation, x.dtype)
+    else:  # attention has no matrix: it looks along the entries
+        ones = torch.ones(edge_index.size(1), dtype=x.dtype)
+        ready = torch.sparse_coo_tensor(edge_index.flip(0), ones, (x.size(0), x.size(0))).to_sparse_csr()
+    torch.testing.assert_close(model(x, ready), model(x, edge_index))
+
+
+@pytest.mark.parametrize("kept", [1.0, 0.05])
+def test_a_full_matrix_and_a_sparse_one_are_multiplied_alike(kept: float, generator: torch.Generator) -> None:
+    """Where most entries are there the product is dense; it must be the same product, gradients included."""
+    dense = torch.rand(20, 20, generator=generator, dtype=torch.float64)
+    dense = dense * (torch.rand(20, 20, generator=generator) < kept)
+    x = torch.rand(20, FEATURES, generator=generator, dtype=torch.float64).requires_grad_()
+    model = make("gcn", batch_norm=False, layers=1, last_activation=False)
+    out = model(x, dense.to_sparse_csr())
+    conv = model.convs[0]
+    torch.testing.assert_close(out, dense @ (x @ conv.lin.weight.t()) + conv.bias)
+    (gradient,) = torch.autograd.grad(out.sum(), x)
+    torch.testing.assert_close(gradient, dense.sum(0).unsqueeze(1) * conv.lin.weight.sum(0))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mario.errors import RunFailedError
+from mario.errors import MarioError, RunFailedError
 from mario.experiments.comparison import Job, matched_settings, results, run_jobs, side_by_side
-from mario.experiments.results import CASES, VARIANTS, variant_jobs
+from mario.experiments.results import CASES, VARIANTS, systems, variant_jobs
 
 QUICK = {"hidden": 8, "layers": 1, "epochs": 1, "steps_per_epoch": 1, "probe_epochs": 2}
 
@@ -44,6 +44,32 @@ def test_the_cases_of_the_results_page_are_the_ones_promised() -> None:
     assert counts["good-cbas-concept"] == 15
     assert all(counts[name] == 5 for name in counts if name.startswith(("good-webkb", "webkb")))
     assert len(variant_jobs()) == 3 * len(VARIANTS)
+
+
+def test_the_tables_of_systems_have_a_row_for_every_method_and_every_host_with_the_recipe() -> None:
+    nodes, graphs = systems("node"), systems("graph")
+    assert {"erm", "irm", "eerm", "gae", "vgae", "graphmae", "dgi", "mvgrl", "grace", "rosa", "bgrl", "costa"} < set(
+        nodes
+    )
+    assert {"mario", "costa+mario", "bgrl+mario", "swav+mario", "rosa+mario", "mvgrl+mario", "dgi+mario"} < set(nodes)
+    assert "grace+mario" not in nodes, "that is mario"
+    assert set(graphs) == {"erm", "graphcl", "graphcl+mario", "random-init", "raw-features"}
+    cases = {case.name: case for case in CASES}
+    assert cases["systems-good-cbas-concept"].methods == nodes
+    assert cases["systems-dd-300-covariate"].methods == graphs
+    assert len(cases["systems-amazon-photo-concept"].pairs) == 3
+
+
+def test_systems_keep_their_own_settings_on_one_schedule() -> None:
+    case = next(case for case in CASES if case.name == "systems-good-cbas-covariate")
+    runs = {job.method: job.plan().settings for job in case.jobs(["irm", "bgrl", "mario"]) if job.seed == 0}
+    assert {(run["epochs"], run["steps_per_epoch"], run["checkpoints"]) for run in runs.values()} == {(20, 10, 10)}
+    assert runs["irm"]["penalty"] == 10.0
+    assert (runs["bgrl"]["schedule"], runs["bgrl"]["warmup"]) == ("cosine", 10), "500 of 10,000 steps, 10 of 200"
+    quick = case.jobs(["irm"], quick=True)
+    assert [(job.seed, job.given["epochs"]) for job in quick] == [(0, 2)]
+    with pytest.raises(MarioError, match="graphcl embeds graphs"):
+        case.jobs(["graphcl"])
 
 
 def test_runs_in_parallel_and_a_failure_stops_no_other(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ def list_methods(as_json: bool) -> None:
             "name": name,
             "supervised": cls.supervised,
             "trains": cls.trains,
+            "levels": list(cls.levels),
             "recipe_host": bool(getattr(cls, "host", False)),
             "what": (cls.__doc__ or "").strip().splitlines()[0],
         }
@@ -23,10 +24,11 @@ def list_methods(as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table("method", "labels", "recipe", "what")
+    table = Table("method", "labels", "embeds", "recipe", "what")
     for row in rows:
         host = f"{row['name']}+mario" if row["recipe_host"] else ""
-        table.add_row(row["name"], "yes" if row["supervised"] else "no", host, row["what"])
+        labels = "yes" if row["supervised"] else "no"
+        table.add_row(row["name"], labels, ", ".join(f"{level}s" for level in row["levels"]), host, row["what"])
     Console().print(table)
 
 

@@ -57,8 +57,8 @@ def transport_plan(
         kernel = exponent.exp_()
         by_column = (columns > 0).to(cost.dtype)
         for _ in range(iterations):
-            by_row = rows / (kernel * by_column.unsqueeze(-2)).sum(-1)
-            by_column = columns / (kernel * by_row.unsqueeze(-1)).sum(-2)
+            by_row = rows / _times(kernel, by_column)
+            by_column = columns / _times(kernel.mT, by_row)
         return kernel.mul_(by_row.unsqueeze(-1)).mul_(by_column.unsqueeze(-2))
     log_rows, log_columns = rows.log(), columns.log()
     by_column = torch.zeros_like(columns).masked_fill_(columns == 0, -torch.inf)
@@ -66,6 +66,14 @@ def transport_plan(
         by_row = log_rows - (exponent + by_column.unsqueeze(-2)).logsumexp(-1)
         by_column = log_columns - (exponent + by_row.unsqueeze(-1)).logsumexp(-2)
     return exponent.add_(by_row.unsqueeze(-1)).add_(by_column.unsqueeze(-2)).exp_()
+
+
+def _times(matrix: Tensor, vector: Tensor) -> Tensor:
+    """Matrix times vector, [..., n]; for many small ones, quicker than a batched product or a sum of products."""
+    total = matrix[..., 0] * vector[..., :1]
+    for column in range(1, matrix.size(-1)):
+        total.addcmul_(matrix[..., column], vector[..., column : column + 1])
+    return total
 
 
 def graph_emd(
@@ -132,7 +140,7 @@ class _Moved(torch.autograd.Function):
         iterations: int,
     ) -> Tensor:
         moved, kept = cosine.new_empty(partners.shape), []
-        for anchor, partner, a, b, place in _blocks(sets, partners, cosine.size(1)):
+        for anchor, partner, a, b, place in _blocks(sets, partners, cosine.shape):
             cost = 1 - cosine.view(-1).index_select(0, place.view(-1)).view(place.shape).permute(2, 3, 0, 1)
             factor = None if ratio is None else ratio[anchor, :, : a.size(0)]
             if factor is not None:
@@ -147,25 +155,23 @@ class _Moved(torch.autograd.Function):
             moved[anchor] = cost.mul_(plan).sum((2, 3))
             if factor is not None:
                 plan[:, : factor.size(1)] *= factor
-            kept.append(plan)
-        ctx.save_for_backward(*sets, partners, *kept)
+            kept += [anchor, place, plan]
+        ctx.save_for_backward(*kept)
         ctx.shape = cosine.shape
         return moved
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        u_sets, v_sets, partners, *kept = ctx.saved_tensors
-        back = grad.new_zeros(ctx.shape)
-        blocks = _blocks((u_sets, v_sets), partners, back.size(1))
-        for (anchor, *_, place), plan in zip(blocks, kept, strict=True):
+        back, kept = grad.new_zeros(ctx.shape), ctx.saved_tensors
+        for anchor, place, plan in zip(kept[::3], kept[1::3], kept[2::3], strict=True):
             share = (plan * -grad[anchor, :, None, None]).permute(2, 3, 0, 1)
             back.view(-1).index_add_(0, place.view(-1), share.reshape(-1))
         return back, None, None, None, None, None, None
 
 
 def _blocks(
-    sets: tuple[Tensor, Tensor], partners: Tensor, columns: int
+    sets: tuple[Tensor, Tensor], partners: Tensor, shape: torch.Size
 ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor, Tensor]]:
     """Blocks of anchors: their numbers, their partners, the nodes of both and where in the cosines each cost stands.
 
@@ -173,12 +179,14 @@ def _blocks(
     nodes of both sets: what follows then runs along them.
     """
     u_sets, v_sets = sets[0].t(), sets[1].t()
+    narrow = torch.int32 if shape.numel() < 2**31 else torch.int64
     count = max(1, _BLOCK // max(1, partners.size(1) * u_sets.size(0) * v_sets.size(0)))
     for anchor in (u_sets >= 0).sum(0).argsort(stable=True).split(count):
         partner, a = partners[anchor], u_sets[:, anchor]
         a = a[: int((a >= 0).any(1).nonzero().max()) + 1].unsqueeze(2)
         b = v_sets[:, partner].contiguous()
-        place = (a.clamp(min=0).unsqueeze(1) * columns + b.clamp(min=0)).contiguous()
+        row, column = (a.clamp(min=0) * shape[1]).to(narrow), b.clamp(min=0).to(narrow)
+        place = (row.unsqueeze(1) + column).contiguous()
         yield anchor, partner, a, b, place
 
 

@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mario.errors import MarioError
 from mario.experiments.comparison import CONTROLS, Job, matched_settings, side_by_side
 from mario.graphs.catalogue import CATALOGUE
 from mario.methods import REGISTRY, RELEASED, find
@@ -44,8 +43,7 @@ class Case:
     def jobs(self, methods: Sequence[str] = (), *, quick: bool = False) -> list[Job]:
         """The runs of the case; ``quick`` is one pair and two epochs, to see that all of it works."""
         for method in methods:
-            if CATALOGUE[self.dataset].level not in find(method).levels:
-                raise MarioError(f"{method} has no row in {self.name}: it embeds {' and '.join(find(method).levels)}s")
+            find(method).check_level(CATALOGUE[self.dataset].level)
         return side_by_side(
             self.dataset,
             methods or self.methods,

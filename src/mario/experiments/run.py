@@ -57,7 +57,9 @@ class Run:
         card = CATALOGUE[choose("dataset", dataset, tuple(CATALOGUE))]
         domain = domain or card.domains[0]
         shift = shift or card.default_shift
-        method = find(method).name  # grace+mario is mario
+        found = find(method)
+        found.check_level(card.level)
+        method = found.name  # grace+mario is mario
         return cls(
             dataset=dataset,
             domain=domain,

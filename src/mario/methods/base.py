@@ -111,7 +111,7 @@ class Method(nn.Module):
     def prepare(self, data: Data, *, seed: int = 0, device: str = "auto") -> Data:
         """Check ``data``, make the networks from ``seed``, and return the graph that training may see."""
         check_graph(data)
-        self._check_level(data)
+        self.check_level("graph" if "batch" in data else "node")
         if not isinstance(seed, int) or not 0 <= seed < 2**32:
             raise MarioError(f"seed must be a whole number from 0 to 4294967295, got {seed!r}")
         if data.get("edge_weight") is not None:
@@ -142,7 +142,7 @@ class Method(nn.Module):
         """One embedding a node, or a graph of a set of graphs, on the CPU."""
         self._require_fitted()
         check_graph(data)
-        self._check_level(data)
+        self.check_level("graph" if "batch" in data else "node")
         if data.x.size(1) != self.in_channels_:
             raise MarioError(f"this model was fitted on {self.in_channels_} features, the graph has {data.x.size(1)}")
         device = next((p.device for p in self.parameters()), torch.device("cpu"))
@@ -210,11 +210,13 @@ class Method(nn.Module):
         """The parameters that the optimiser of the loop moves."""
         return list(self.parameters()) or [nn.Parameter(torch.empty(0))]
 
-    def _check_level(self, data: Data) -> None:
-        level, what = ("graph", "a set of graphs") if "batch" in data else ("node", "a single graph")
-        if level not in self.levels:
-            able = sorted(name for name, cls in REGISTRY.items() if level in cls.levels)
-            raise MarioError(f"{self.name} embeds {self.levels[0]}s; {what} needs one of {', '.join(able)}")
+    @classmethod
+    def check_level(cls, level: str) -> None:
+        """Raise a :class:`MarioError` that names the methods for ``level`` if this is not one of them."""
+        if level not in cls.levels:
+            what = "a set of graphs" if level == "graph" else "a single graph"
+            able = sorted(name for name, other in REGISTRY.items() if level in other.levels)
+            raise MarioError(f"{cls.name} embeds {cls.levels[0]}s; {what} needs one of {', '.join(able)}")
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "in_channels_"):

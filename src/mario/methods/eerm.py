@@ -17,8 +17,9 @@ from mario.methods.settings import setting
 @register("eerm")
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class EERM(ERM):
-    """Graphs edited to disagree, and a model that does equally well on all, from `"Handling Distribution Shifts on
-    Graphs: An Invariance Perspective" <https://arxiv.org/abs/2202.02466>`_ (Wu et al., ICLR 2022).
+    """Handling Distribution Shifts on Graphs: An Invariance Perspective (Wu et al., ICLR 2022).
+
+    Graphs are edited until they disagree, and the model must do equally well on all of them.
 
     Each of K generators flips ``edits`` edges into every node, drawn from a softmax over the nodes that they may come
     from. REINFORCE moves the generators towards a higher variance of the K risks; the model then descends on

@@ -16,7 +16,7 @@ from mario.methods.settings import setting
 @register("irm")
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class IRM(ERM):
-    """IRMv1, from `"Invariant Risk Minimization" <https://arxiv.org/abs/1907.02893>`_ (Arjovsky et al. 2019).
+    """Invariant Risk Minimization (Arjovsky et al., 2019), in the form IRMv1.
 
     The risk of the training environments, ``env_id``, and ``penalty`` times the mean over them of the squared slope of
     an environment's risk when all logits are scaled. A batch counts the environments that it has nodes of; without
