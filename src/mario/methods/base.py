@@ -180,8 +180,8 @@ class Method(nn.Module):
             )
         return cls(**settings)
 
-    def make_encoder(self, in_channels: int) -> Encoder:
-        return ENCODERS[self.encoder](
+    def make_encoder(self, in_channels: int, kind: str | None = None) -> Encoder:
+        return ENCODERS[kind or self.encoder](
             in_channels,
             hidden=self.hidden,
             layers=self.layers,

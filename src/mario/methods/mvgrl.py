@@ -8,7 +8,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.contrast import Discriminator, ProjectedDot, node_summary_loss, summarise
-from mario.encoders import GCN
 from mario.graphs.subgraph import count_nodes, select_rows
 from mario.methods.base import register
 from mario.methods.settings import setting
@@ -53,14 +52,7 @@ class MVGRL(TwoView):
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
-        self.diffusion_encoder_ = GCN(
-            in_channels,
-            hidden=self.hidden,
-            layers=self.layers,
-            batch_norm=self.batch_norm,
-            dropout=self.dropout,
-            last_activation=self.last_activation,
-        )
+        self.diffusion_encoder_ = self.make_encoder(in_channels, "gcn")
         bilinear = self.discriminator == "bilinear"
         self.discriminator_ = Discriminator(self.hidden, bias=True) if bilinear else ProjectedDot(self.hidden)
         self._diffused: list[tuple[tuple[object, ...], Tensor, Tensor]] = []
