@@ -37,7 +37,7 @@ class Trial:
 
     def make(self, **settings: object) -> Method:
         known = {field.name for field in find(self.name).fields()}
-        small = {**SMALL, "roots": 60, "clusters": 4, "centres": 4, "graphs": 20, **settings}
+        small = {**SMALL, "roots": 60, "clusters": 4, "centres": 4, "graphs": 20, "contrast_roots": 24, **settings}
         return find(self.name).from_settings({k: v for k, v in small.items() if k in known or k in settings})
 
     def data(self, seed: int = 0) -> Data:

@@ -11,6 +11,7 @@ from mario.contrast import bootstrap
 from mario.methods.base import register
 from mario.methods.settings import setting
 from mario.methods.two_view import DropAndMask, Side
+from mario.training import SCHEDULES
 
 
 @register("bgrl")
@@ -19,8 +20,8 @@ class BGRL(DropAndMask):
     """Large-Scale Representation Learning on Graphs via Bootstrapping (Thakoor et al., ICLR 2022).
 
     An online encoder and a predictor say what a target encoder makes of the other view; the target follows the online
-    encoder by a momentum that rises to 1. No negatives. The paper's learning rate is ``schedule="cosine"`` after a
-    ``warmup`` of a tenth of the steps, its weight decay 1e-5.
+    encoder by a momentum that rises to 1. No negatives. The paper's learning rate begins with a ``warmup`` of a tenth of
+    the steps.
 
     Example:
         >>> import mario
@@ -30,6 +31,8 @@ class BGRL(DropAndMask):
     """
 
     # fmt: off
+    schedule: str = setting("cosine", choices=SCHEDULES, help="course of the learning rate")
+    weight_decay: float = setting(1e-5, low=0.0, search=(0.0, 1e-5, 1e-4), help="weight decay of AdamW")
     momentum: float = setting(0.99, low=0.0, high=1.0, search=(0.99, 0.995, 0.999), help="of the target at the first step")
     momentum_schedule: str = setting("cosine", choices=("cosine", "constant"), help="its course: to 1 by a cosine, or as it is")
     predictor_hidden: int = setting(512, low=1, search=(256, 300, 512), help="width of the predictor's hidden layer")

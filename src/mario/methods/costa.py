@@ -63,7 +63,7 @@ class COSTA(DropAndMask):
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         h_alpha, h_beta = alpha[1], beta[1]
-        rows = max(1, int(self.ratio * h_alpha.size(0)))
+        rows = max(2, int(self.ratio * h_alpha.size(0)))
         side_by_side = torch.cat([h_alpha, h_beta], dim=1)
         both = sketch(side_by_side, rows, density=self.sketch_density, generator=generator)
         u, v = (self.project(half) for half in both.tensor_split(2, dim=1))
