@@ -85,8 +85,8 @@ def test_graph_augmentation_can_be_left_out() -> None:
 def test_rows_of_the_sketch() -> None:
     model, _ = built(ratio=1e-6)
     h = torch.randn(10, 8, generator=torch.Generator().manual_seed(0))
-    # One row has no negatives, and nothing to learn from.
-    assert model.contrast((h, h), (h, h * 2), torch.Generator().manual_seed(0)).item() == pytest.approx(0.0, abs=1e-6)
+    # One row has no negatives, and nothing to learn from: there are two at least, however small the ratio.
+    assert model.contrast((h, h), (h, h * 2), torch.Generator().manual_seed(0)).item() > 1e-3
     more, graph = built(ratio=1.5)
     assert more.step(graph, torch.Generator().manual_seed(0))["loss"] > 0
 
