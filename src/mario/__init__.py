@@ -41,7 +41,7 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(_HOME[name]), name)
     if name[:1].isupper():
         methods = import_module("mario.methods")
-        if name in methods.__all__:
+        if any(cls.__name__ == name for cls in methods.REGISTRY.values()):
             return getattr(methods, name)
     raise AttributeError(f"module 'mario' has no attribute '{name}'")
 

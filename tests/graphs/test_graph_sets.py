@@ -104,3 +104,11 @@ def test_wrong_input_is_named() -> None:
         select_graphs(three(), torch.tensor([0.0]))
     with pytest.raises(MarioError, match="data has no batch"):
         GraphSet(graph(2, 0))
+
+
+def test_one_dense_part_makes_the_whole_dense() -> None:
+    edges = torch.zeros(2, 0, dtype=torch.long)
+    dense = Data(x=torch.eye(2), edge_index=edges)
+    sparse = Data(x=torch.eye(2).to_sparse_csr(), edge_index=edges)
+    for pair in ([dense, sparse], [sparse, dense]):
+        assert torch.equal(stack_graphs(pair).x, torch.eye(2).repeat(2, 1))

@@ -33,9 +33,11 @@ def reproduce_results(
     if unknown:
         raise MarioError(f"there is no case '{unknown[0]}'; there are {', '.join([*cases, 'variants'])}")
     if (methods or quick) and not only:
-        raise MarioError("--methods and --quick are of one case: name it, such as --only systems-good-cbas-concept")
+        raise MarioError("--method and --quick are of one case: name it, such as --only systems-good-cbas-concept")
     if (methods or quick) and document:
-        raise MarioError("a document holds whole cases: leave --methods and --quick out, or --document")
+        raise MarioError("a document holds whole cases: leave --method and --quick out, or --document")
+    if (methods or quick) and "variants" in only:
+        raise MarioError("the variants are all of MARIO and run whole: leave --method and --quick out")
     batches: dict[str, list[Job]] = {}
     for name in only or [*cases, "variants"]:
         batches[name] = cases[name].jobs(methods, quick=quick) if name in cases else variant_jobs()
@@ -95,7 +97,7 @@ def _section(name: str, jobs: list[Job], found: list[dict]) -> str:
         return _variants(jobs, found)
     table = tabulate(found, reference="grace", asked=len(jobs) // len({job.label for job in jobs}))
     parts = [f"### {name}", to_markdown(table)]
-    if name.startswith("systems-"):
+    if name.startswith(("systems-", "full-")):
         parts += [groups_to_markdown(found), far_from_paper(table)]
     else:
         parts.append(verdict(table, subject="mario"))

@@ -84,7 +84,7 @@ def run_one(
     with progress_bar(console) as progress:
         task = progress.add_task("epochs", total=run.settings["epochs"], note="")
         for epoch in execute(run, data, folder, device=device):
-            note = f"loss {epoch.losses['loss']:.3f}" if "loss" in epoch.losses else "resumed"
+            note = f"loss {epoch.losses['loss']:.3f}" if "loss" in epoch.losses else ""
             for key in ("id_val", "ood_val"):
                 if key in epoch.record:
                     note += f"  {key} {epoch.record[key]:.3f}"

@@ -46,9 +46,10 @@ def stack_graphs(graphs: Sequence[Data]) -> Data:
             continue
         if isinstance(value, Tensor) and value.dim():
             parts = [graph[key] for graph in graphs]
-            if value.layout == torch.sparse_csr:
+            if all(part.layout == torch.sparse_csr for part in parts):
                 stacked[key] = _stack_sparse(parts)
-            else:
+            else:  # one dense part, such as features filled with noise, makes the whole dense
+                parts = [part.to_dense() if part.layout == torch.sparse_csr else part for part in parts]
                 stacked[key] = torch.cat(parts, dim=graphs[0].__cat_dim__(key, value))
         else:
             stacked[key] = value

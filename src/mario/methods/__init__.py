@@ -25,8 +25,6 @@ for _point in entry_points(group=__name__):
     except Exception as error:  # one broken plug-in must not take all methods with it
         warnings.warn(f"methods of {_point.value} are left out: {error}", UserWarning, stacklevel=2)
 
-_CLASSES = {cls.__name__: cls for cls in REGISTRY.values()}
-
 __all__ = [
     "REGISTRY",
     "RELEASED",
@@ -41,11 +39,12 @@ __all__ = [
     "parse_setting",
     "register",
     "setting",
-    *_CLASSES,
+    *(cls.__name__ for cls in REGISTRY.values()),
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _CLASSES:
-        return _CLASSES[name]
+    for cls in REGISTRY.values():  # not the list above: others may have registered theirs since
+        if cls.__name__ == name:
+            return cls
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

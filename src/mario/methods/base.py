@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -28,13 +29,17 @@ def register(name: str) -> Callable[[type["Method"]], type["Method"]]:
 
     def keep(cls: type["Method"]) -> type["Method"]:
         # The same class may come twice: a file that is run and imported, or collected by a test runner.
-        if name in REGISTRY and REGISTRY[name].__qualname__ != cls.__qualname__:
+        if name in REGISTRY and _origin(REGISTRY[name]) != _origin(cls):
             raise MarioError(f"a method is already registered as '{name}': {REGISTRY[name].__name__}")
         cls.name = name
         REGISTRY[name] = cls
         return cls
 
     return keep
+
+
+def _origin(cls: type) -> tuple[str | None, str]:
+    return getattr(sys.modules.get(cls.__module__), "__file__", None), cls.__qualname__
 
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)

@@ -44,7 +44,7 @@ class EERM(ERM):
     generators: int = setting(10, low=2, search=(3, 5, 10), help="K, context generators, each with its own edited graph")
     inner_steps: int = setting(1, low=1, search=(1, 5), help="T, draws of the K graphs, the generators moving in between")
     edits: int = setting(1, low=0, search=(1, 2, 5), help="edges into each node that a generator flips")
-    generator_lr: float = setting(1e-2, low=0.0, search=(1e-4, 1e-3, 5e-3, 1e-2), help="learning rate of the generators")
+    generator_lr: float = setting(1e-2, low=0.0, search=(1e-4, 1e-3, 5e-3, 1e-2), help="learning rate of the generators, which move only if inner_steps > 1")
     beta: float = setting(1.0, low=0.0, search=(0.5, 1.0, 3.0), help="weight of the mean risk beside the variance")
     beta_growth: float = setting(1.0, low=0.0, search=(1.0, 10.0), help="what beta is multiplied by, linearly, until training ends; 10 in GOOD")
     outer: str = setting("last", choices=("last", "first"), help="inner step whose graphs the model learns from; first as in the authors' code")
@@ -64,7 +64,7 @@ class EERM(ERM):
         if self.edited == "training_nodes":
             batch = subgraph(batch, batch.train_mask)
         known = batch.train_mask & batch.seed_mask if "seed_mask" in batch else batch.train_mask
-        if not known.any():  # a sampled subgraph may hold no training node
+        if not known.any() or known.numel() < 2:  # a sampled subgraph may hold no training node, or hardly any
             return {}
         return self.descend(batch, known, self.explore(batch, known, generator), generator)
 

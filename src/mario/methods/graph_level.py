@@ -22,7 +22,8 @@ _CHUNK = 2**16
 class GraphLevel(Method):
     """What a method has in addition where ``data`` is a set of graphs (``"batch" in data``), as a mixin.
 
-    Then a training batch is a set of whole graphs and there is one embedding a graph, read out of its nodes'.
+    Then a training batch is a set of whole graphs, whatever ``sampling`` and ``roots`` are, and there is one embedding a
+    graph, read out of its nodes'.
     """
 
     # fmt: off

@@ -43,7 +43,7 @@ class WithRecipe(TwoView):
     prototype_tau: float = setting(1.0, low=1e-6, search=(0.1, 0.2, 0.5, 1.0), help="temperature of swapped prediction: 1 (paper), τ (released)")
     sinkhorn_iterations: int = setting(3, low=1, help="iterations of Sinkhorn-Knopp")
     sinkhorn_temperature: float = setting(0.1, low=1e-6, help="entropy of Sinkhorn's plan")
-    projector_moves: str = setting("outer", choices=("outer", "inner", "both"), help="projector moves with the encoder (paper), with the prototypes (released), or both")
+    projector_moves: str = setting("outer", choices=("outer", "inner", "both"), help="projector moves with the encoder (paper), with the prototypes (released), or both; of no effect on a host without one")
     # fmt: on
 
     host: ClassVar[bool] = False

@@ -31,7 +31,7 @@ class RoSA(DropAndMask):
 
     A step contrasts ``contrast_roots`` roots of the batch, whatever the size of the graph. With ``negatives`` above 0, each
     root has that many other roots, drawn anew in every step, for negatives instead of all; the sum over them stands
-    for the sum over all. Under the recipe, its adversary takes the place of this one.
+    for the sum over all. Under the recipe, its adversary takes the place of this one, which ``robust`` no longer switches.
 
     Example:
         >>> import mario

@@ -21,7 +21,7 @@ class VGAE(GAE):
 
     The last convolution is two, for mean and log standard deviation of q(z_i | X, A); what they share is the other
     layers. The loss is the cross entropy of edges at a sample of q plus KL(q ‖ N(0, I)) / N, averaged over nodes: the
-    paper's bound divided by N². The embedding is the mean.
+    paper's bound divided by N². The embedding is the mean, whatever ``last_activation`` is.
 
     Example:
         >>> import mario

@@ -171,7 +171,7 @@ def to_rich(table: Table) -> "RichTable":
     from rich.text import Text
 
     metric = METRICS.get(table.metric, table.metric)
-    heads = ["method", "n", "ID\nby id_val", "OOD\nby ood_val", "gap", "paper\nID", "paper\nOOD"]
+    heads = ["method", "n", "ID\nby id_val", f"OOD\nby {table.chosen_on}", "gap", "paper\nID", "paper\nOOD"]
     if table.reference:
         heads.append(f"OOD −\n{table.reference}")
     caption = Text("\n".join(_header_notes(table) + list(table.notes)))
@@ -212,6 +212,8 @@ def to_html(table: Table) -> str:
         '<th colspan="4" scope="colgroup">The paper’s, and ours less the paper’s</th></tr>\n'
     )
     heads = [f"{column} <small>chosen on {rule}</small>" for column, rule in _CHOSEN]
+    if table.chosen_on != "ood_val":
+        heads[1] = f"OOD <small>{escape(table.chosen_on)} checkpoint</small>"
     heads += ["Gap <small>ID − OOD</small>", "ID", "diff.", "OOD", "diff."]
     main = _html_table(
         f"Results: {table.title}",
@@ -309,11 +311,13 @@ def groups_to_markdown(results: Iterable[Result]) -> str:
             scores.setdefault((run["method"], run.get("encoder") or ""), []).append(run["scores"]["groups"])
     if not scores:
         return ""
+    several = len({encoder for _, encoder in scores}) > 1
     names = list(dict.fromkeys(name for runs in scores.values() for groups in runs for name in groups))
     lines = ["| method | " + " | ".join(names) + " |", "|:---" + "|---:" * len(names) + "|"]
     for key in sorted(scores, key=_rank):
         cells = (percent(_summary(groups.get(name) for groups in scores[key])) for name in names)
-        lines.append(f"| {_md(key[0])} | " + " | ".join(cells) + " |")
+        label = f"{key[0]} ({key[1]})" if several else key[0]
+        lines.append(f"| {_md(label)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
