@@ -47,4 +47,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    methods = [cls.__name__ for cls in import_module("mario.methods").REGISTRY.values()]
+    return sorted({"__version__", *__all__, *methods})

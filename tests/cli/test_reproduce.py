@@ -42,7 +42,7 @@ def test_tables_stand_between_the_markers_and_the_text_around_them_stays(tmp_pat
 def test_a_page_without_a_place_for_tables_is_refused(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("no markers")
-    with pytest.raises(MarioError, match="no place for tables"):
+    with pytest.raises(MarioError, match="no place for the table"):
         write_tables(page, {"good-cbas-concept": []}, tmp_path)
     with pytest.raises(MarioError, match="no file"):
         write_tables(tmp_path / "absent.md", {}, tmp_path)

@@ -65,7 +65,7 @@ def run(
     dataset: Annotated[str, typer.Argument(help="Dataset: see `mario data list`.", autocompletion=_datasets)],
     method: Annotated[str, typer.Option(help="Method: see `mario methods`.", autocompletion=_methods)] = "mario",
     shift: Annotated[
-        str | None, typer.Option(help="covariate, concept or no_shift; the dataset's first choice if not given.")
+        str | None, typer.Option(help="covariate, concept, no_shift or label; `mario data show DATASET` has its.")
     ] = None,
     domain: Annotated[str | None, typer.Option(help="What shifts: see `mario data show DATASET`.")] = None,
     setting: Annotated[
@@ -82,7 +82,7 @@ def run(
     device: Device = "auto",
     root: Root = None,
     threads: Annotated[int, typer.Option(min=0, help="Threads of torch; 0 leaves its choice.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; result.json has the scores.")] = False,
 ) -> None:
     """Train one method on one dataset and score it in and out of distribution.
 

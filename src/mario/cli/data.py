@@ -107,7 +107,7 @@ def verify(name: Name, root: Root = None, as_json: AsJson = False) -> None:
     else:
         for state in states:
             size = "?" if state.file.size is None else f"{state.file.size:,}"
-            checksum = (state.file.sha256 or "no checksum known")[:16]
+            checksum = (state.file.sha256 or "none known")[:16]
             typer.echo(f"{state.state:<8}  {checksum:<16}  {size:>11}  {state.where or state.file.path}")
         if not sound:
             for note in card.notes:

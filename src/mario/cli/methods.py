@@ -1,11 +1,13 @@
 """``mario methods``."""
 
+import dataclasses
 import json
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
+from mario.experiments.settings import Evaluation
 from mario.methods import REGISTRY, find
 
 
@@ -24,7 +26,7 @@ def list_methods(as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table("method", "labels", "embeds", "recipe", "what")
+    table = Table(Column("method", no_wrap=True), "labels", "embeds", Column("recipe", no_wrap=True), "what")
     for row in rows:
         host = f"{row['name']}+mario" if row["recipe_host"] else ""
         labels = "yes" if row["supervised"] else "no"
@@ -41,12 +43,13 @@ def show_settings(method: str, as_json: bool) -> None:
             "search": field.metadata.get("search") or field.metadata.get("choices"),
             "what": field.metadata["help"],
         }
-        for field in find(method).fields()
+        for field in (*find(method).fields(), *dataclasses.fields(Evaluation))
     ]
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table("setting", "default", "search range or choices", "what")
+    table = Table(Column("setting", no_wrap=True), "default", "search range or choices", "what")
     for row in rows:
         table.add_row(row["name"], str(row["default"]), ", ".join(map(str, row["search"] or [])), row["what"])
     Console().print(table)
+    Console().print("mario run takes the settings of the dataset before these defaults; result.json has them all")

@@ -46,7 +46,7 @@ def reproduce_results(
     failures = []
     for name, jobs in batches.items():
         if dry_run:
-            labels = ", ".join(dict.fromkeys(job.label for job in jobs))
+            labels = "; ".join(dict.fromkeys(job.label for job in jobs))
             console.print(f"{name}: {len(jobs)} runs of {labels}", highlight=False)
             continue
         with progress_bar(console) as progress:

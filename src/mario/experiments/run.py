@@ -23,7 +23,7 @@ from mario.graphs import load_dataset
 from mario.graphs.catalogue import CATALOGUE
 from mario.graphs.rules import choose
 from mario.methods import find
-from mario.methods.base import choose_device
+from mario.methods.base import check_seed, choose_device
 from mario.training import Epoch, train
 
 
@@ -59,6 +59,7 @@ class Run:
         shift = shift or card.default_shift
         found = find(method)
         found.check_level(card.level)
+        check_seed(seed)
         method = found.name  # grace+mario is mario
         return cls(
             dataset=dataset,

@@ -127,7 +127,9 @@ def _numbers(path: Path, *, columns: int) -> np.ndarray:
             warnings.simplefilter("ignore", UserWarning)  # of an empty file, which is an error below
             table = np.loadtxt(path, delimiter=",", dtype=np.float64, ndmin=2, comments=None, encoding="utf-8")
     except (ValueError, OSError) as error:
-        raise MarioError(f"{path.name} is damaged: {str(error).partition(';')[0]} (rows count from 0)") from None
+        reason = str(error).partition(";")[0]
+        rows = " (rows count from 0)" if reason.startswith("could not convert") else ""
+        raise MarioError(f"{path.name} must be {columns} numbers a line and no header: {reason}{rows}") from None
     if table.size == 0 or table.shape[1] != columns:
         raise MarioError(
             f"{path.name} must have {columns} columns (transaction, time step, {columns - 2} features) and no header, "

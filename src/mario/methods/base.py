@@ -117,8 +117,7 @@ class Method(nn.Module):
         """Check ``data``, make the networks from ``seed``, and return the graph that training may see."""
         check_graph(data)
         self.check_level("graph" if "batch" in data else "node")
-        if not isinstance(seed, int) or not 0 <= seed < 2**32:
-            raise MarioError(f"seed must be a whole number from 0 to 4294967295, got {seed!r}")
+        check_seed(seed)
         if data.get("edge_weight") is not None:
             warnings.warn("edge_weight is not used: all edges count alike", UserWarning, stacklevel=3)
         graph = training_graph(data) if "train_mask" in data else bare_graph(data)
@@ -219,9 +218,11 @@ class Method(nn.Module):
     def check_level(cls, level: str) -> None:
         """Raise a :class:`MarioError` that names the methods for ``level`` if this is not one of them."""
         if level not in cls.levels:
-            what = "a set of graphs" if level == "graph" else "a single graph"
-            able = sorted(name for name, other in REGISTRY.items() if level in other.levels)
-            raise MarioError(f"{cls.name} embeds {cls.levels[0]}s; {what} needs one of {', '.join(able)}")
+            what = "a set of graphs" if level == "graph" else "data whose nodes are classified"
+            able = [name for name, other in REGISTRY.items() if level in other.levels]
+            able += [f"{name}+mario" for name in able if getattr(REGISTRY[name], "host", False) and name != "grace"]
+            hint = "" if level == "graph" else "; torch_geometric's Batch.from_data_list makes a set of graphs"
+            raise MarioError(f"{cls.name} embeds {cls.levels[0]}s; {what} needs one of {', '.join(sorted(able))}{hint}")
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "in_channels_"):
@@ -237,6 +238,11 @@ def bare_graph(data: Data) -> Data:
     """Features and edges alone, and of a set of graphs which graph a node is of."""
     kept = ("x", "edge_index", "batch", "ptr", "num_graphs")
     return Data.from_dict({key: data[key] for key in kept if key in data})
+
+
+def check_seed(seed: int) -> None:
+    if not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise MarioError(f"seed must be a whole number from 0 to 4294967295, got {seed!r}")
 
 
 def choose_device(device: str) -> torch.device:

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from mario.contrast import Prototypes, conditional_mi, sinkhorn
 from mario.errors import MarioError
-from mario.methods.base import Method, register
+from mario.methods.base import REGISTRY, Method, register
 from mario.methods.grace import GRACE
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView, embeddings
@@ -235,8 +235,10 @@ def Recipe(host: TwoView, **settings: Any) -> TwoView:  # noqa: N802 (it reads a
         >>> type(mario.Recipe(mario.GRACE(hidden=16), gamma=0.2)).__name__
         'MARIO'
     """
-    if not getattr(host, "host", False):
-        raise MarioError(f"the recipe needs a method that contrasts two views, got {type(host).__name__}")
+    if isinstance(host, type):
+        raise MarioError(f"the recipe takes a method, got the class {host.__name__}: {host.__name__}() would do")
+    if not isinstance(host, Method):
+        raise MarioError(f"the recipe takes a method such as GRACE(), got {host!r}")
     return with_recipe(type(host)).from_settings({**host.get_params(), **settings})  # type: ignore[return-value]
 
 
@@ -246,8 +248,13 @@ _OVER: dict[type[Method], type[Method]] = {GRACE: MARIO}
 def with_recipe(host: type[Method]) -> type[Method]:
     """The class of ``host`` with the recipe, called ``HOST+mario``; over GRACE it is :class:`MARIO`."""
     if host not in _OVER:
+        if issubclass(host, WithRecipe):
+            raise MarioError(f"{host.name} has the recipe already")
         if not getattr(host, "host", False):
-            raise MarioError(f"the recipe needs a method that contrasts two views, which {host.name} does not")
+            hosts = ", ".join(sorted(name for name, cls in REGISTRY.items() if getattr(cls, "host", False)))
+            raise MarioError(
+                f"the recipe needs a method that contrasts two views, which {host.name} does not; there are {hosts}"
+            )
         # Settings that all methods have are the mixin's too: without this its defaults would hide the host's.
         shared = {field.name for field in dataclasses.fields(TwoView)}
         fields: dict[str, tuple[Any, Any, Any]] = {f.name: (f.type, f.default, f.metadata) for f in host.fields()}

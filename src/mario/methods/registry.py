@@ -1,5 +1,6 @@
 """Methods by name, and models from files."""
 
+import difflib
 import json
 from pathlib import Path
 
@@ -17,7 +18,12 @@ def find(name: str) -> type[Method]:
         return REGISTRY[base]
     if base in REGISTRY and recipe == "mario":
         return with_recipe(REGISTRY[base])
-    raise MarioError(f"there is no method '{name}'; there are {', '.join(sorted(REGISTRY))}, and HOST+mario")
+    near = difflib.get_close_matches(name, REGISTRY, n=1)
+    meant = f"; did you mean '{near[0]}'?" if near else ""
+    hosts = ", ".join(sorted(known for known, cls in REGISTRY.items() if getattr(cls, "host", False)))
+    raise MarioError(
+        f"there is no method '{name}'; there are {', '.join(sorted(REGISTRY))}, and HOST+mario over {hosts}{meant}"
+    )
 
 
 def load(path: Path | str) -> Method:
