@@ -55,11 +55,21 @@ def test_a_file_set_worked_by_hand(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("part", "old", "new", "message"),
     [
-        ("features", row(10, 7, 1.5), row(10, 7, 1.5, columns=164), "features.csv is damaged: .*columns changed"),
+        (
+            "features",
+            row(10, 7, 1.5),
+            row(10, 7, 1.5, columns=164),
+            "features.csv must be 167 numbers a line and no header: .*columns changed",
+        ),
         ("features", ",0\n", "\n", "must have 167 columns .* got 166"),
         ("features", SOUND["features"], "", "got an empty file"),
-        ("features", row(30, 7), "txId," + ",".join(map(str, range(166))), "features.csv is damaged: .*txId"),
-        ("features", "1.5", "", "features.csv is damaged: .*column 3"),
+        (
+            "features",
+            row(30, 7),
+            "txId," + ",".join(map(str, range(166))),
+            "features.csv must be 167 numbers a line and no header: .*txId",
+        ),
+        ("features", "1.5", "", "features.csv must be 167 numbers a line and no header: .*column 3"),
         ("features", "1.5", "nan", "line 2, column 3 is NaN or infinite"),
         ("features", "1.5", "1e60", "line 2, column 3 is NaN or infinite"),
         ("features", "10,7,", "30,7,", "has transaction 30 twice"),
