@@ -135,8 +135,10 @@ def test_recipe_over_a_host_is_a_class_of_both() -> None:
     assert model.get_params()["gamma"] == 0.7
     with pytest.raises(MarioError, match="two views"):
         mario.Recipe(mario.ERM())
-    with pytest.raises(MarioError, match="two views"):
+    with pytest.raises(MarioError, match="mario has the recipe already"):
         mario.Recipe(model)
+    with pytest.raises(MarioError, match=r"GRACE\(\) would do"):
+        mario.Recipe(mario.GRACE)
     with pytest.raises(MarioError, match="no setting 'gama'"):
         mario.Recipe(mario.GRACE(), gama=1)
 

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -95,6 +96,10 @@ class MVGRL(TwoView):
     def embed(self, data: Data) -> Tensor:
         matrix = self.diffuse(data).to(data.x.device, data.x.dtype)
         return self.encoder_(data.x, data.edge_index) + self.diffusion_encoder_(data.x, matrix)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy finds its diffusions anew: torch cannot copy a sparse matrix with its storage.
+        return {**self.__dict__, "_diffused": []}
 
     def diffuse(self, data: Data) -> Tensor:
         """The diffusion of a graph, on the CPU; the last two are remembered, to train and evaluate in turn."""
