@@ -11,6 +11,7 @@ PIP := $(PY) -m pip install --progress-bar off --quiet --constraint constraints.
 # The pins are tested on 3.11, so it is looked for first; `make setup PYTHON=python3.13` chooses another.
 PYTHON ?=
 JOBS ?= 2
+SEEDS ?= 0
 
 # The stamp holds the folder's path: an editable install points there, so a moved or copied folder is set up anew, and
 # so is one whose Python is gone.
@@ -39,8 +40,9 @@ docs: .venv/.dev ## build the documentation into site/; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 	@echo "documentation: site/index.html"
 
-benchmark: .venv/.dev ## measure speed and memory against plain references
-	@for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script"; done
+benchmark: .venv/.dev ## measure speed and memory, write docs/performance.md; SEEDS=5 adds complete runs (hours)
+	@$(PY) -m benchmarks --large --seeds $(SEEDS) --jobs $(JOBS)
+	@$(PY) -m benchmarks.write
 
 reproduce: .venv/.runtime ## run what docs/results.md reports; finished runs are not repeated
 	@$(PY) -m mario reproduce --document docs/results.md

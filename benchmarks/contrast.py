@@ -1,126 +1,117 @@
-"""Time and memory of the contrasts against the plain losses over full matrices: python benchmarks/contrast.py
+"""InfoNCE and the conditional term: share of the matrix-multiply rate, against full matrices, and 100,000 nodes.
 
-Times are CPU seconds of one forward and backward, the two losses in turn, the least of a few rounds. Memory is the
-peak resident size of a child process minus what it held with inputs and torch in place.
+    python -m benchmarks.contrast [--quick] [--large]
+
+Forward and backward, 300 dimensions. The exact loss needs 8 N² d multiply-adds: 2N rows against 2N columns by
+symmetry once in the forward, once again and twice more in the backward. The product of large square matrices is
+measured in the same rounds, and a share is that of the medians. ``--large`` adds a child process that does 100,000
+nodes (minutes): its whole peak is reported.
 """
 
-import argparse
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from benchmarks.limits import matmul_rate
+from benchmarks.measuring import cpu_seconds, forget_peak, in_child, in_turns, medians, parser, resident, save
+from benchmarks.reference import conditional_mi as plain_conditional
+from benchmarks.reference import info_nce as plain_info_nce
 from mario.contrast import conditional_mi, info_nce
 
 TAU, DIM, CLUSTERS = 0.5, 300, 100
-MIB = 2**20
-Loss = Callable[[Tensor, Tensor], Tensor]
+SQUARE = 2048
 
 
-def plain_info_nce(u: Tensor, v: Tensor) -> Tensor:
-    """As published code has it: four N × N matrices, kept for the backward."""
-    u, v = F.normalize(u), F.normalize(v)
-
-    def one_way(a: Tensor, b: Tensor) -> Tensor:
-        within, between = torch.exp(a @ a.t() / TAU), torch.exp(a @ b.t() / TAU)
-        return -torch.log(between.diag() / (within.sum(1) + between.sum(1) - within.diag()))
-
-    return (one_way(u, v) + one_way(v, u)).mean() / 2
-
-
-def ours(u: Tensor, v: Tensor) -> Tensor:
-    return info_nce(u, v, TAU)
-
-
-def labels(n: int) -> Tensor:
-    return torch.randint(CLUSTERS, (n,), generator=torch.Generator().manual_seed(1))
-
-
-def plain_conditional(u: Tensor, v: Tensor) -> Tensor:
-    y = labels(len(u))
-    s = torch.exp(F.normalize(u) @ F.normalize(v).t())
-    return -torch.log(s.diag() / (s * (y.unsqueeze(1) == y)).sum(1)).mean()
-
-
-def ours_conditional(u: Tensor, v: Tensor) -> Tensor:
-    y = labels(len(u))
-    return conditional_mi(u, v, y, y)
-
-
-LOSSES: dict[str, Loss] = {
-    "info_nce": ours,
-    "info_nce plain": plain_info_nce,
-    "conditional_mi": ours_conditional,
-    "conditional_mi plain": plain_conditional,
-}
-
-
-def inputs(n: int) -> tuple[Tensor, Tensor]:
+def embeddings(nodes: int) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)
-    u = torch.randn(n, DIM, generator=generator)
-    return u.requires_grad_(), torch.randn(n, DIM, generator=generator).add_(u.detach()).requires_grad_()
+    u = torch.randn(nodes, DIM, generator=generator)
+    return u.requires_grad_(), torch.randn(nodes, DIM, generator=generator).add_(u.detach()).requires_grad_()
 
 
-def seconds(loss: Loss, u: Tensor, v: Tensor) -> float:
+def labels(nodes: int) -> Tensor:
+    return torch.randint(CLUSTERS, (nodes,), generator=torch.Generator().manual_seed(1))
+
+
+def loss(name: str, u: Tensor, v: Tensor) -> Tensor:
+    if name == "info_nce":
+        return info_nce(u, v, TAU)
+    if name == "info_nce plain":
+        return plain_info_nce(u, v, TAU)
+    y = labels(len(u))
+    return (conditional_mi if name == "conditional_mi" else plain_conditional)(u, v, y, y, 1.0)
+
+
+def both_ways(name: str, u: Tensor, v: Tensor) -> None:
     u.grad = v.grad = None
-    start = time.process_time()
-    loss(u, v).backward()
-    return time.process_time() - start
+    loss(name, u, v).backward()
 
 
-def resident_bytes(line: str) -> int:
-    """VmRSS, what is resident now, or VmHWM, the most there was; ru_maxrss would count the parent's memory too."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split(f"{line}:")[1].split()[0]) * 1024
-
-
-def child(name: str, n: int) -> None:
-    """Prints peak bytes above the inputs, and seconds, of one forward and backward."""
-    small = inputs(64)
-    seconds(LOSSES[name], *small)  # what torch and its libraries allocate once
-    u, v = inputs(n)
-    before = resident_bytes("VmRSS")
-    took = seconds(LOSSES[name], u, v)
-    print(json.dumps({"bytes": resident_bytes("VmHWM") - before, "seconds": took}))
-
-
-def in_child(name: str, n: int, threads: int) -> dict[str, float]:
-    command = [sys.executable, __file__, "--threads", str(threads), "--child", name, "--nodes", str(n)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+def child(name: str, nodes: int) -> None:
+    both_ways(name, *embeddings(64))
+    u, v = embeddings(nodes)
+    before = forget_peak()
+    start = time.perf_counter()
+    took = cpu_seconds(lambda: both_ways(name, u, v))
+    wall = time.perf_counter() - start
+    peak = resident("VmHWM")
+    rate = matmul_rate()
+    print(json.dumps({"bytes": peak - before, "peak": peak, "cpu": took, "wall": wall, "matmul_flops": rate}))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--child", choices=LOSSES, help=argparse.SUPPRESS)
-    parser.add_argument("--nodes", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
+    options = parser(__doc__)
+    options.add_argument("--large", action="store_true", help="100,000 nodes as well, on two threads")
+    options.add_argument("--child")
+    options.add_argument("--nodes", type=int)
+    given = options.parse_args()
     if given.child:
         child(given.child, given.nodes)
         return
-    print(f"torch {torch.__version__}, {given.threads} thread(s), float32, {DIM} dimensions, forward and backward")
-    print(f"{'loss':<16}{'nodes':>7}{'ours ms':>10}{'plain ms':>10}{'ratio':>7}{'ours MiB':>10}{'plain MiB':>11}")
-    for name in ("info_nce", "conditional_mi"):
-        for n, rounds in ((700, 15), (1000, 10), (4000, 2), (8000, 1)):
-            u, v = inputs(n)
-            pairs = [(seconds(LOSSES[name], u, v), seconds(LOSSES[f"{name} plain"], u, v)) for _ in range(rounds)]
-            fast, slow = (min(times) for times in zip(*pairs, strict=True))
-            memory = [in_child(which, n, given.threads)["bytes"] / MIB for which in (name, f"{name} plain")]
-            print(
-                f"{name:<16}{n:>7}{fast * 1e3:>10.1f}{slow * 1e3:>10.1f}{slow / fast:>6.1f}x"
-                f"{memory[0]:>10.0f}{memory[1]:>11.0f}",
-                flush=True,
-            )
-    for name in ("info_nce", "conditional_mi"):
-        large = in_child(name, 20_000, given.threads)
-        print(f"{name} at 20,000 nodes: {large['bytes'] / MIB:.0f} MiB above its inputs, {large['seconds']:.1f} s")
+    torch.set_num_threads(1)
+    sizes = [500, 1_000] if given.quick else [4_000, 8_000, 16_000]
+    rows = []
+    for nodes in sizes:
+        u, v = embeddings(nodes)
+        a, b = torch.randn(2, SQUARE, SQUARE).unbind()
+        out = torch.empty(SQUARE, SQUARE)
+        plain = ["info_nce plain", "conditional_mi plain"] if nodes <= 8_000 else []
+        # Square products before and after each loss, so that they meet the same seconds.
+        work: dict[str, Callable[[], object]] = {"product": partial(torch.mm, a, b, out=out)}
+        for name in ("info_nce", "conditional_mi", *plain):
+            work[name] = partial(both_ways, name, u, v)
+        rounds = 2 if given.quick else (7 if nodes == 4_000 else 3)
+        times = in_turns(work, rounds, at_least=0.2 if given.quick else 0.5)
+        middle = medians(times)
+        rate = 2 * SQUARE**3 / middle["product"]
+        needed = 16.0 * nodes**2 * DIM
+        row = {
+            "nodes": nodes,
+            "cpu": middle,
+            "matmul_flops": rate,
+            "share": needed / middle["info_nce"] / rate,
+            "share_by_round": [
+                needed / own / (2 * SQUARE**3 / square)
+                for own, square in zip(times["info_nce"], times["product"], strict=True)
+            ],
+            "bytes": {
+                name: in_child("benchmarks.contrast", "--child", name, "--nodes", nodes)["bytes"]
+                for name in work
+                if name != "product"
+            },
+        }
+        rows.append(row)
+        print(nodes, f"share {row['share']:.2f}", {name: round(took, 3) for name, took in middle.items()}, flush=True)
+    figures: dict[str, object] = {"rows": rows}
+    if given.large:
+        nodes = 2_000 if given.quick else 100_000
+        large = in_child("benchmarks.contrast", "--child", "info_nce", "--nodes", nodes, threads=2)
+        figures["large"] = {"nodes": nodes, "threads": 2, **large}
+        figures["large"]["share"] = 16.0 * nodes**2 * DIM / large["wall"] / large["matmul_flops"]  # type: ignore[index]
+    save(given, "contrast", figures)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
 """Peak memory of a whole run with full batches: coauthor-cs, 18,333 nodes and 6,805 sparse features.
 
-    MARIO_DATA=FOLDER .venv/bin/python benchmarks/full_batch.py [--methods grace mario] [--steps 2]
+    MARIO_DATA=FOLDER python -m benchmarks.full_batch [--quick] [--methods grace mario] [--steps 2]
 
-Each run is the real command in a child process of its own; its peak is what the kernel says of that child.
+Each run is the real command in a child process of its own; its peak is what the kernel says of that child. Without the
+dataset there is nothing to measure, and no figures are left.
 """
 
-import argparse
 import os
 import subprocess
 import sys
 import tempfile
 import time
 
+from benchmarks.measuring import parser, save
 from mario.graphs.catalogue import CATALOGUE
 from mario.graphs.files import locate
 
@@ -22,7 +23,7 @@ def measure(method: str, steps: int) -> tuple[float, float]:
     """Peak resident memory in GiB and wall time in seconds of one run."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "mario", "run", "coauthor-cs", "--domain", "word", "--shift", "concept"]
-        command += ["--method", method, "--threads", "1", "--quiet", "--out", os.path.join(folder, "run")]
+        command += ["--method", method, "--threads", "2", "--quiet", "--out", os.path.join(folder, "run")]
         for setting in (f"epochs={steps}", "checkpoints=1", "probe_epochs=20"):
             command += ["--set", setting]
         began = time.monotonic()
@@ -34,20 +35,19 @@ def measure(method: str, steps: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--methods", nargs="+", default=["grace", "mario"])
-    parser.add_argument("--steps", type=int, default=2)
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--methods", nargs="+", default=["grace", "mario"])
+    options.add_argument("--steps", type=int, default=2)
+    given = options.parse_args()
     if locate(CATALOGUE["coauthor-cs"]) is None:
         print("coauthor-cs is not here: set MARIO_DATA to a folder that holds Coauthor/CS (docs/data.md)")
         return
-    print(f"| method | full-batch steps | peak GiB | below {LIMIT_GIB} GiB | s |\n|---|---:|---:|---|---:|")
-    for method in arguments.methods:
-        peak, seconds = measure(method, arguments.steps)
-        print(
-            f"| {method} | {arguments.steps} | {peak:.2f} | {'yes' if peak < LIMIT_GIB else 'NO'} | {seconds:.0f} |",
-            flush=True,
-        )
+    rows = []
+    for method in given.methods[:1] if given.quick else given.methods:
+        peak, seconds = measure(method, 1 if given.quick else given.steps)
+        rows.append({"method": method, "peak_gib": peak, "wall": seconds})
+        print(f"{method}: {peak:.2f} GiB, {seconds:.0f} s", flush=True)
+    save(given, "full_batch", {"steps": given.steps, "limit_gib": LIMIT_GIB, "rows": rows})
 
 
 if __name__ == "__main__":

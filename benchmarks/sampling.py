@@ -5,13 +5,13 @@ and edges shuffled) is sampled by every sampler. Each batch then goes forward an
 the same nodes out with PyG's `subgraph`, which looks at every edge of the graph. Samplers take turns in every round;
 times are CPU time of this process on one thread, medians over the rounds.
 
-    python benchmarks/sampling.py [--nodes 1000000] [--edges 10000000] [--rounds 10] [--metis] [--out table.md]
+    python -m benchmarks.sampling [--quick] [--nodes 1000000] [--edges 10000000] [--rounds 10] [--metis]
 """
 
 import argparse
 import statistics
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable
+from functools import partial
 from time import process_time
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
+from benchmarks.measuring import parser, save
 from mario.encoders import GCN
 from mario.graphs.samplers import Clusters, Neighbours, RandomWalk, Sampler
 
@@ -47,37 +48,34 @@ def main() -> None:
         setups[name], samplers[name] = timed(make)
 
     encoder = GCN(arguments.features, hidden=arguments.hidden, layers=2)
-    drawing, training, plain, sizes = ({name: [] for name in samplers} for _ in range(4))
+    drawing, training, plain = (times_of(samplers) for _ in range(3))
+    sizes: dict[str, list[tuple[int, int]]] = {name: [] for name in samplers}
     for round_ in range(arguments.rounds + 1):
         for name, sampler in samplers.items():
-            seconds, batch = timed(lambda sampler=sampler: sampler.sample(generator))
+            seconds, batch = timed(partial(sampler.sample, generator))
             if round_:  # the first round only warms up
                 drawing[name].append(seconds)
-                training[name].append(timed(lambda batch=batch: train(encoder, batch))[0])
-                sizes[name].append((batch.num_nodes, batch.num_edges))
+                training[name].append(timed(partial(train, encoder, batch))[0])
+                sizes[name].append((int(batch.num_nodes or 0), batch.num_edges))
             if 0 < round_ <= 3:
-                plain[name].append(timed(lambda batch=batch: cut_plainly(data, batch.n_id))[0])
+                plain[name].append(timed(partial(cut_plainly, data, batch.n_id))[0])
 
-    def row(name: str) -> str:
+    rows = []
+    for name in samplers:
         sample, train_ = (statistics.median(times[name]) for times in (drawing, training))
         nodes, edges = (round(statistics.mean(column)) for column in zip(*sizes[name], strict=True))
-        return (
-            f"| {name} | {setups[name]:.1f} | {nodes:,} | {edges:,} | {1e3 * sample:.1f} "
-            f"| {1e3 * max(drawing[name]):.1f} | {1e3 * train_:.1f} | {sample / train_:.2f} "
-            f"| {1e3 * statistics.median(plain[name]):.0f} |"
-        )
+        row = {"sampler": name, "set_up": setups[name], "nodes": nodes, "edges": edges, "sample": sample}
+        row |= {"slowest": max(drawing[name]), "train": train_, "plain": statistics.median(plain[name])}
+        # What a batch cannot do without: reading its rows, in random order, and writing them.
+        row["gathered"] = 2 * 4 * nodes * arguments.features
+        rows.append(row)
+        print(name, {key: value if isinstance(value, str) else round(value, 4) for key, value in row.items()})
+    figures = {key: getattr(arguments, key) for key in ("features", "hidden", "rounds")}
+    save(arguments, "sampling", {"nodes": data.num_nodes, "edges": data.num_edges, **figures, "rows": rows})
 
-    lines = [
-        f"{data.num_nodes:,} nodes, {data.num_edges:,} edges, {arguments.features} features; GCN of 2 layers, "
-        f"{arguments.hidden} wide; one thread, {arguments.rounds} rounds, torch {torch.__version__}.",
-        "",
-        "| sampler | set-up, s | nodes | edges | sample, ms | slowest, ms | train, ms | sample / train | plain, ms |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
-        *(row(name) for name in samplers),
-    ]
-    print("\n".join(lines))
-    if arguments.out:
-        arguments.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+def times_of(samplers: Iterable[str]) -> dict[str, list[float]]:
+    return {name: [] for name in samplers}
 
 
 def draw_graph(nodes: int, edges: int, features: int, generator: torch.Generator) -> Data:
@@ -109,17 +107,22 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--nodes", type=int, default=1_000_000)
-    parser.add_argument("--edges", type=int, default=10_000_000)
-    parser.add_argument("--features", type=int, default=128)
-    parser.add_argument("--hidden", type=int, default=256)
-    parser.add_argument("--batch", type=int, default=10_000, help="about how many nodes a batch holds")
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--metis", action="store_true", help="partition with METIS too (minutes at full size)")
-    parser.add_argument("--out", type=Path, help="write the table to this file as well")
-    return parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--nodes", type=int, help="1,000,000")
+    options.add_argument("--edges", type=int, help="10,000,000")
+    options.add_argument("--features", type=int, default=128)
+    options.add_argument("--hidden", type=int, default=256)
+    options.add_argument("--batch", type=int, help="about how many nodes a batch holds (10,000)")
+    options.add_argument("--rounds", type=int, help="10")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--metis", action="store_true", help="partition with METIS too (minutes at full size)")
+    given = options.parse_args()
+    usual = {"nodes": 1_000_000, "edges": 10_000_000, "batch": 10_000, "rounds": 10}
+    quick = {"nodes": 20_000, "edges": 200_000, "batch": 1_000, "rounds": 3}
+    for name, value in (quick if given.quick else usual).items():
+        if getattr(given, name) is None:
+            setattr(given, name, value)
+    return given
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Files that are whole or absent: written beside their place, then renamed into it."""
+"""Files that are whole or absent: written beside their place, then renamed into it. And where the cache is."""
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,19 @@ from typing import Any
 from safetensors import SafetensorError
 
 from mario.errors import MarioError, RunFailedError
+
+
+def cache_folder() -> Path:
+    """Where downloads, prepared graphs and timings are kept: ``$MARIO_CACHE``, else the platform's place for caches."""
+    if chosen := os.environ.get("MARIO_CACHE"):
+        return Path(chosen).expanduser()
+    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        return Path(xdg).expanduser() / "mario"
+    if sys.platform == "win32" and (local := os.environ.get("LOCALAPPDATA")):
+        return Path(local) / "mario" / "cache"
+    if sys.platform == "darwin":
+        return Path("~/Library/Caches/mario").expanduser()
+    return Path("~/.cache/mario").expanduser()
 
 
 def write_whole(path: Path, write: Callable[[str], None]) -> None:

@@ -29,7 +29,8 @@ def test_list_says_what_is_there_and_what_is_not(tmp_path: Path) -> None:
     for name, card in CATALOGUE.items():
         (line,) = [line for line in result.output.splitlines() if line.strip().startswith((f"{name} ", f"{name}*"))]
         assert f"{card.nodes:,}" in line
-        assert ("absent" in line) == (name != "good-cbas")
+        assert ("absent" in line) == bool(card.files)
+        assert ("made at first use" in line) == name.startswith("shifting")
     assert "faulty at its source" in result.output
 
 
@@ -160,3 +161,18 @@ def test_torch_is_not_imported(arguments: list[str]) -> None:
     done = subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True)
     assert "mario.graphs.files" in done.stdout.split()
     assert "torch" not in done.stdout.split()
+
+
+def test_a_generated_graph_is_made_by_fetch_and_not_by_show(tmp_path: Path) -> None:
+    before = run("show", "shifting-10k")
+    assert before.exit_code == 0
+    assert "files: made at first use" in before.output
+    assert "mario data fetch shifting-10k" in before.output
+    assert "7.1 MB" in before.output
+    assert not (tmp_path / "cache" / "graphs").exists()
+    assert f"made in {tmp_path / 'cache'}" in run("fetch", "shifting-10k").output.replace("\n", "")
+    (split,) = json.loads(run("show", "shifting-10k", "--json").output)["splits"]
+    assert (split["train"], split["domains"], split["environments"]) == (50, 10, 6)
+    assert "files: made in" in run("show", "shifting-10k").output
+    made = sum(path.stat().st_size for path in (tmp_path / "cache" / "graphs").rglob("*.npy"))
+    assert made == pytest.approx(CATALOGUE["shifting-10k"].cached, rel=0.001)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -84,9 +85,85 @@ def test_killed_and_started_again_it_ends_with_the_same_bits(tmp_path: Path) -> 
     assert same[0] == same[1]
 
 
+LAUNCH = """
+import os
+from pathlib import Path
+Path(os.environ["PROCESSES"], os.environ["RANK"]).write_text(str(os.getpid()))
+from mario.cli import main
+main()
+"""
+
+
+def test_a_rank_that_is_killed_stops_the_job_and_a_restart_ends_with_the_same_bits(tmp_path: Path) -> None:
+    (tmp_path / "launch.py").write_text(LAUNCH)
+    words = [
+        "run",
+        "good-cbas",
+        "--shift",
+        "concept",
+        *QUICK,
+        "--set",
+        "epochs=30",
+        "--set",
+        "roots=100",
+        "-q",
+        "--out",
+    ]
+
+    def start(folder: str, *options: str) -> subprocess.Popen[str]:
+        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *options]
+        (tmp_path / "processes" / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "processes" / folder / "1").unlink(missing_ok=True)
+        return subprocess.Popen(
+            [sys.executable, *torchrun, str(tmp_path / "launch.py"), *words, str(tmp_path / folder)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PROCESSES": str(tmp_path / "processes" / folder)},
+        )
+
+    def kill_rank_1(folder: str, beyond: int) -> None:
+        """When the newest checkpoint is of a step above ``beyond`` and some steps were made since."""
+        process, log = tmp_path / "processes" / folder / "1", tmp_path / folder / "log.jsonl"
+        deadline = time.monotonic() + 100
+        while time.monotonic() < deadline:
+            files = sorted((tmp_path / folder).glob("checkpoint/*.safetensors"))
+            lines = log.read_bytes().count(b"\n") if log.exists() else 0
+            if process.exists() and files and beyond < int(files[-1].stem) < lines - 3:
+                break
+            time.sleep(0.002)
+        os.kill(int(process.read_text()), signal.SIGKILL)
+
+    whole, killed = start("whole"), start("killed")
+    kill_rank_1("killed", 0)
+    said, _ = killed.communicate(timeout=100)
+    assert killed.returncode != 0
+    assert re.search(
+        r"mario: error: rank lost (at|while rank 0 evaluated) step \d+: rank 0 of 2 hears no more", said
+    ), said
+    assert "torchrun --max-restarts resumes from the checkpoint" in said
+    assert not (tmp_path / "killed" / "result.json").exists()
+
+    again = start("killed", "--max-restarts", "1")
+    kill_rank_1("killed", 60)
+    assert again.wait(timeout=100) == 0, again.stdout and again.stdout.read()
+    assert whole.wait(timeout=100) == 0, whole.stdout and whole.stdout.read()
+    same = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
+    assert same[0] == same[1]
+    results = [json.loads((tmp_path / name / "result.json").read_text()) for name in ("whole", "killed")]
+    assert results[0]["scores"] == results[1]["scores"]
+    assert [result["ranks"] for result in results] == [2, 2]
+
+
 def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path) -> None:
     words = ["run", "good-cbas", *QUICK, "--set", "epochs=5000", "-q", "--out", str(tmp_path / "run")]
-    process = subprocess.Popen([sys.executable, "-m", "mario", *words], stderr=subprocess.PIPE, text=True)
+    # A shell starts what runs in its background with SIGINT ignored, and its children inherit that.
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mario", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 60
     while not (tmp_path / "run" / "log.jsonl").exists() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -10,6 +10,7 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
 from mario.encoders import ENCODERS, Encoder, propagation_matrix
 from mario.errors import MarioError
+from mario.graphs.features import Features
 
 every_encoder = pytest.mark.parametrize("kind", list(ENCODERS))
 NODES, FEATURES = 9, 6
@@ -172,8 +173,8 @@ class TestSwitches:
     def test_dropout_comes_after_every_layer(self, generator: torch.Generator) -> None:
         x, edge_index = graph()
         encoder = make("gcn", layers=2, batch_norm=False, dropout=0.5)
-        first = torch.empty(NODES, 5).bernoulli_(0.5, generator=generator) / 0.5
-        second = torch.empty(NODES, 5).bernoulli_(0.5, generator=generator) / 0.5
+        first = (torch.rand(NODES, 5, generator=generator) >= 0.5) / 0.5
+        second = (torch.rand(NODES, 5, generator=generator) >= 0.5) / 0.5
         one, two = (plain_convolution("gcn", c, i, 5) for c, i in zip(encoder.convs, (FEATURES, 5), strict=True))
         expected = two(one(x, edge_index).relu() * first, edge_index) * second
         torch.testing.assert_close(encoder(x, edge_index, torch.Generator().manual_seed(0)), expected)
@@ -265,3 +266,33 @@ def test_a_full_matrix_and_a_sparse_one_are_multiplied_alike(kept: float, genera
     torch.testing.assert_close(out, dense @ (x @ conv.lin.weight.t()) + conv.bias)
     (gradient,) = torch.autograd.grad(out.sum(), x)
     torch.testing.assert_close(gradient, dense.sum(0).unsqueeze(1) * conv.lin.weight.sum(0))
+
+
+@every_encoder
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("hidden", [3, 11])  # narrower and wider than the features
+def test_in_blocks_it_is_the_same_map(kind: str, sparse: bool, hidden: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, edge_index = graph()
+    x = x.to_sparse_csr() if sparse else x
+    model = make(kind, hidden=hidden, last_activation=True)
+    model(x, edge_index)  # gives batch norm statistics to remember
+    model.eval()
+    with torch.no_grad():
+        whole = model(x, edge_index)
+        monkeypatch.setattr("mario.encoders.encoder.BLOCK", 4)
+        torch.testing.assert_close(model(x, edge_index), whole)
+    torch.testing.assert_close(model(x, edge_index).detach(), whole)  # with gradients asked for: no blocks
+
+
+@every_encoder
+def test_features_in_parts_equal_the_matrix_with_gradients(kind: str) -> None:
+    x, edge_index = graph()
+    kept = torch.tensor([True, False, True, True, False, True])
+    one, two = make(kind, layers=2), make(kind, layers=2)
+    written = one(x * kept, edge_index)
+    parts = two(Features(x, kept), edge_index)
+    torch.testing.assert_close(parts, written)
+    written.square().sum().backward()
+    parts.square().sum().backward()
+    for a, b in zip(one.parameters(), two.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad)

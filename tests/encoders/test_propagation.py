@@ -1,11 +1,20 @@
-"""`propagation_matrix` against the dense formulas and PyG's own normalisation."""
+"""`propagation_matrix` and the products by it against the dense formulas and PyG's own normalisation."""
+
+import copy
+import pickle
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 import pytest
 import torch
 from torch import Tensor
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
+import mario.encoders.propagation
 from mario.encoders import propagation_matrix
+from mario.encoders.propagation import _PRODUCTS, Propagation, entries, propagation_of
 from mario.errors import MarioError
 
 
@@ -96,3 +105,380 @@ def test_unknown_normalisation_is_named() -> None:
 def test_an_edge_to_nowhere_is_an_error(edge: list[list[int]], normalisation: str) -> None:
     with pytest.raises(MarioError, match="edge_index must hold nodes 0 to 1, got"):
         propagation_matrix(torch.tensor(edge), 2, normalisation)  # type: ignore[arg-type]
+
+
+def large(seed: int = 0, nodes: int = 60) -> tuple[Tensor, int]:
+    """A multigraph too sparse for a dense product. Node 0 hears nearly all and sends nothing; the last has no edge."""
+    generator = torch.Generator().manual_seed(seed)
+    edges = torch.randint(1, nodes - 1, (2, 2 * nodes), generator=generator)
+    hub = torch.stack([torch.arange(1, nodes - 1), torch.zeros(nodes - 2, dtype=torch.int64)])
+    return torch.cat([edges, edges[:, :5], edges[:1, :2].expand(2, 2), hub], 1), nodes
+
+
+GRAPHS: dict[str, tuple[Tensor, int]] = {
+    "multigraph": large(),
+    "small and full": multigraph(1),
+    "no edges": (torch.empty(2, 0, dtype=torch.int64), 20),
+    "one node": (torch.empty(2, 0, dtype=torch.int64), 1),
+    "one node with a loop": (torch.tensor([[0], [0]]), 1),
+}
+every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+every_product = pytest.mark.parametrize("product", _PRODUCTS)
+
+
+def force(product: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All products are this one, whatever the size."""
+
+    def chosen(key: str, candidates: Mapping[str, Callable[[], object]], default: str) -> str:
+        assert default in candidates
+        return product
+
+    monkeypatch.setattr(mario.encoders.propagation, "_SMALL", 0)
+    monkeypatch.setattr(mario.encoders.propagation, "fastest", chosen)
+
+
+def sparse(rows: int, columns: int, generator: torch.Generator, kept: float = 0.05) -> Tensor:
+    values = torch.randn(rows, columns, generator=generator, dtype=torch.float64)
+    return values * (torch.rand(rows, columns, generator=generator) < kept)
+
+
+@every_graph
+@every_product
+@pytest.mark.parametrize("normalisation", ["symmetric", "mean", "sum"])
+def test_values_and_gradients_are_those_of_the_dense_formula(
+    normalisation: str,
+    product: str,
+    graph: tuple[Tensor, int],
+    generator: torch.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    force(product, monkeypatch)
+    edge_index, num_nodes = graph
+    P = Propagation.of(edge_index, num_nodes, normalisation, torch.float64)  # type: ignore[arg-type]
+    A = dense(edge_index, num_nodes, normalisation)
+    x = torch.randn(num_nodes, 7, generator=generator, dtype=torch.float64, requires_grad=True)
+    outer = torch.randn(num_nodes, 7, generator=generator, dtype=torch.float64)
+    assert P.shape == (num_nodes, num_nodes)
+    torch.testing.assert_close(P(x), A @ x)
+    torch.testing.assert_close(torch.autograd.grad(P(x), x, outer)[0], A.t() @ outer)
+    single = Propagation.of(edge_index, num_nodes, normalisation, torch.float32)  # type: ignore[arg-type]
+    torch.testing.assert_close(single(x.float()), (A @ x).float())
+
+
+@every_product
+def test_a_gradient_can_be_differentiated_again(product: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    force(product, monkeypatch)
+    P = Propagation.of(*large(nodes=20), dtype=torch.float64)
+    x = torch.randn(20, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda x: P(x).pow(3), x)
+
+
+@every_product
+@pytest.mark.parametrize("shape", [(40, 30), (30, 40), (1, 50), (50, 1)])
+def test_a_ready_matrix_may_be_rectangular(
+    shape: tuple[int, int], product: str, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    force(product, monkeypatch)
+    A = sparse(*shape, generator)
+    P = Propagation.from_matrix(A.to_sparse_csr())
+    x = torch.randn(shape[1], 3, generator=generator, dtype=torch.float64, requires_grad=True)
+    outer = torch.randn(shape[0], 3, generator=generator, dtype=torch.float64)
+    assert P.shape == shape
+    torch.testing.assert_close(P(x), A @ x)
+    torch.testing.assert_close(torch.autograd.grad(P(x), x, outer)[0], A.t() @ outer)
+    torch.testing.assert_close(P.transpose(outer), A.t() @ outer)
+
+
+@every_product
+def test_features_in_any_order_of_memory(
+    product: str, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    force(product, monkeypatch)
+    edge_index, num_nodes = large()
+    P, A = Propagation.of(edge_index, num_nodes, dtype=torch.float64), dense(edge_index, num_nodes, "symmetric")
+    x = torch.randn(6, num_nodes, generator=generator, dtype=torch.float64)
+    torch.testing.assert_close(P(x.t()), A @ x.t())
+    torch.testing.assert_close(P(x[::2].t()), A @ x[::2].t())
+    torch.testing.assert_close(P(x[:1].t().expand(-1, 4)), A @ x[:1].t().expand(-1, 4))
+
+
+@every_product
+def test_only_the_rows_that_are_sent_reach_a_node(product: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No product may multiply what was in memory before, or what is not sent, by zero: that could be nan."""
+    force(product, monkeypatch)
+    P = Propagation.of(torch.tensor([[0], [1]]).repeat(1, 3), 20, "mean")
+    x = torch.full((20, 4), float("nan"))
+    x[0] = 2
+    for _ in range(3):
+        assert P(x).sum(1).tolist() == [0, 8] + [0] * 18
+
+
+@every_product
+def test_features_of_no_width(product: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    force(product, monkeypatch)
+    assert Propagation.of(*large())(torch.empty(60, 0)).shape == (60, 0)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "full"])
+def test_blocks_of_rows_stack_to_the_whole(kind: str, generator: torch.Generator) -> None:
+    A = sparse(50, 40, generator, kept=0.05 if kind == "sparse" else 1.0)
+    P = Propagation.from_matrix(A.to_sparse_csr())
+    x = torch.randn(40, 5, generator=generator, dtype=torch.float64, requires_grad=True)
+    bounds = [0, 1, 1, 17, 48, 50]
+    blocks = [P.rows(start, stop) for start, stop in pairwise(bounds)]
+    assert [block.shape for block in blocks] == [(1, 40), (0, 40), (16, 40), (31, 40), (2, 40)]
+    stacked = torch.cat([block(x) for block in blocks])
+    torch.testing.assert_close(stacked, A @ x)
+    (gradient,) = torch.autograd.grad(stacked.square().sum(), x)
+    torch.testing.assert_close(gradient, 2 * A.t() @ A @ x)
+    assert blocks[2]._values.untyped_storage().data_ptr() == P._values.untyped_storage().data_ptr()
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 2), (2, 1), (0, 61)])
+def test_rows_that_are_not_there_are_an_error(start: int, stop: int) -> None:
+    with pytest.raises(MarioError, match=f"within 0 to 60, got {start} and {stop}"):
+        Propagation.of(*large()).rows(start, stop)
+
+
+def test_the_transpose_is_made_once_and_at_the_first_backward(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    transposed = mario.encoders.propagation._transposed
+
+    def counted(csr: tuple[Tensor, Tensor, Tensor], shape: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
+        made.append(shape)
+        return transposed(csr, shape)
+
+    monkeypatch.setattr(mario.encoders.propagation, "_transposed", counted)
+    P = Propagation.of(*large())
+    x = torch.ones(60, 2, requires_grad=True)
+    out = P(P(x))
+    assert not made
+    out.sum().backward()
+    P(x).sum().backward()
+    assert made == [(60, 60)]
+
+
+def test_of_an_undirected_graph_the_transpose_is_the_map_itself() -> None:
+    edge_index, num_nodes = large()
+    both = torch.cat([edge_index, edge_index.flip(0)], 1)
+    P = Propagation.of(both, num_nodes)
+    assert P.transpose is P
+    Q = Propagation.of(both, num_nodes, "mean")
+    assert Q.transpose is not Q
+    R = Propagation.of(edge_index, num_nodes)
+    assert R.transpose is not R
+
+
+@pytest.mark.parametrize(
+    ("kept", "bytes_allowed", "full"), [(0.3, 2**20, True), (0.3, 100, False), (0.05, 2**20, False)]
+)
+def test_a_full_matrix_is_kept_dense_if_memory_allows(
+    kept: float, bytes_allowed: int, full: bool, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mario.encoders.propagation, "_DENSE_BYTES", bytes_allowed)
+    A = sparse(30, 30, generator, kept)
+    P = Propagation.from_matrix(A.to_sparse_csr())
+    assert (P._full is not None) == full
+    x = torch.randn(30, 4, generator=generator, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(P(x), A @ x)
+    torch.testing.assert_close(torch.autograd.grad(P(x).sum(), x)[0], A.sum(0).unsqueeze(1).expand(-1, 4))
+
+
+def test_a_dense_matrix_gets_its_gradient_and_a_sparse_one_refuses(generator: torch.Generator) -> None:
+    A = sparse(5, 4, generator, 0.7).requires_grad_()
+    x = torch.randn(4, 3, generator=generator, dtype=torch.float64)
+    P = Propagation.from_matrix(A)
+    torch.testing.assert_close(P(x), A @ x)
+    torch.testing.assert_close(torch.autograd.grad(P(x).sum(), A)[0], x.sum(1).expand(5, -1))
+    with pytest.raises(MarioError, match="matrix is sparse and requires grad"):
+        Propagation.from_matrix(A.detach().to_sparse_csr().requires_grad_())
+
+
+@pytest.mark.parametrize("column", [-1, 20])
+def test_a_matrix_with_a_column_out_of_range_is_an_error(column: int) -> None:
+    crow = torch.tensor([0, 1] + [1] * 19)
+    matrix = torch.sparse_csr_tensor(crow, torch.tensor([column]), torch.ones(1), (20, 20), check_invariants=False)
+    with pytest.raises(MarioError, match=f"matrix must have columns 0 to 19, got {column} to {column}"):
+        Propagation.from_matrix(matrix)
+
+
+def test_other_layouts_and_shapes_are_named() -> None:
+    with pytest.raises(MarioError, match=r"matrix must be dense or torch.sparse_csr .* got torch.sparse_coo with 2"):
+        Propagation.from_matrix(torch.eye(2).to_sparse())
+    with pytest.raises(MarioError, match=r"matrix must be .* got torch.strided with 1"):
+        Propagation.from_matrix(torch.ones(2))
+    P = Propagation.of(*large())
+    for x in (torch.ones(59, 2), torch.ones(60), torch.ones(60, 2).to_sparse_csr()):
+        with pytest.raises(MarioError, match=r"x must be dense of shape \[60, width\], got"):
+            P(x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_features_of_another_dtype_keep_theirs(dtype: torch.dtype, generator: torch.Generator) -> None:
+    edge_index, num_nodes = large()
+    P, A = Propagation.of(edge_index, num_nodes, dtype=torch.float32), dense(edge_index, num_nodes, "symmetric")
+    x = torch.randn(num_nodes, 8, generator=generator, dtype=torch.float64).to(dtype).requires_grad_()
+    out = P(x)
+    (gradient,) = torch.autograd.grad(out, x, torch.ones_like(out))
+    assert out.dtype == gradient.dtype == dtype
+    tolerance = 1e-6 if dtype == torch.float64 else 0.02  # of float32's weights, of bfloat16's 8 bits
+    torch.testing.assert_close(out.double(), A @ x.double(), atol=tolerance, rtol=tolerance)
+    expected = A.sum(0).unsqueeze(1).expand(-1, 8)
+    torch.testing.assert_close(gradient.double(), expected, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "full"])
+def test_to_another_dtype(kind: str, generator: torch.Generator) -> None:
+    A = sparse(30, 20, generator, kept=0.05 if kind == "sparse" else 1.0)
+    P = Propagation.from_matrix(A.to_sparse_csr())
+    assert P.to("cpu", torch.float64) is P
+    single = P.to(dtype=torch.float32)
+    assert (P.dtype, single.dtype, single.device.type) == (torch.float64, torch.float32, "cpu")
+    torch.testing.assert_close(single(torch.eye(20)), A.float())
+
+
+def test_the_order_of_edges_does_not_matter(generator: torch.Generator) -> None:
+    edge_index, num_nodes = large()
+    order = torch.randperm(edge_index.size(1), generator=generator)
+    x = torch.randn(num_nodes, 9, generator=generator)
+    assert torch.equal(Propagation.of(edge_index, num_nodes)(x), Propagation.of(edge_index[:, order], num_nodes)(x))
+
+
+def test_a_copy_is_the_same_map(generator: torch.Generator) -> None:
+    P = Propagation.of(*large())
+    x = torch.randn(60, 3, generator=generator)
+    for other in (copy.deepcopy(P), pickle.loads(pickle.dumps(P))):
+        assert torch.equal(other(x), P(x))
+
+
+def test_entries_are_the_edges_of_a_matrix() -> None:
+    edge_index = torch.tensor([[2, 0, 1], [0, 1, 1]])
+    assert entries(propagation_matrix(edge_index, 3, "mean")).tolist() == edge_index.tolist()
+
+
+class TestMeasuring:
+    def test_asks_once_per_width_with_products_that_run(
+        self, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked = []
+
+        def fastest(key: str, candidates: Mapping[str, Callable[[], object]], default: str) -> str:
+            asked.append(key)
+            assert default == "csr"
+            first = {name: call() for name, call in candidates.items()}
+            assert list(first) == ["csr", "bag", "gather"]
+            for out in first.values():
+                torch.testing.assert_close(out, first["csr"])
+                assert 0 < len(out) < 2000  # type: ignore[arg-type]  # a part is enough
+            return "bag"
+
+        monkeypatch.setattr(mario.encoders.propagation, "fastest", fastest)
+        monkeypatch.setattr(mario.encoders.propagation, "_SMALL", 2**14)
+        monkeypatch.setattr(mario.encoders.propagation, "_SAMPLE", 2**12)
+        num_nodes = 2000
+        edge_index = torch.randint(num_nodes, (2, 3 * num_nodes), generator=generator)
+        P = Propagation.of(edge_index, num_nodes)
+        for width in (8, 20, 20, 1):
+            P(torch.ones(num_nodes, width))
+        assert asked == [
+            "propagate 1024 nodes, 2 neighbours, 8 wide, torch.float32, cpu",
+            "propagate 1024 nodes, 2 neighbours, 16 wide, torch.float32, cpu",
+        ]
+
+    def test_the_answer_is_used(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        force("gather", monkeypatch)
+        monkeypatch.setitem(_PRODUCTS, "gather", lambda csr, x: torch.full_like(x, 5.0))
+        assert Propagation.of(*large())(torch.ones(60, 2)).unique().tolist() == [5.0]
+
+    def test_small_graphs_are_not_measured(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(mario.encoders.propagation, "fastest", lambda *_: pytest.fail("measured"))
+        Propagation.of(*large())(torch.ones(60, 300))
+
+
+class TestCache:
+    def test_the_same_edges_give_the_same_map(self) -> None:
+        edge_index, num_nodes = large()
+        P = propagation_of(edge_index, num_nodes)
+        assert propagation_of(edge_index, num_nodes) is P
+        assert propagation_of(edge_index, num_nodes, "symmetric", torch.get_default_dtype()) is P
+        others = [
+            propagation_of(edge_index, num_nodes + 1),
+            propagation_of(edge_index, num_nodes, "mean"),
+            propagation_of(edge_index, num_nodes, dtype=torch.float64),
+            propagation_of(edge_index.clone(), num_nodes),
+        ]
+        assert all(other is not P for other in others)
+        assert [other.shape[0] for other in others] == [61, 60, 60, 60]
+        assert others[2].dtype == torch.float64
+        assert propagation_of(edge_index, num_nodes) is P
+
+    def test_a_change_in_place_is_seen(self) -> None:
+        edge_index = torch.tensor([[0, 1], [1, 2]])
+        x = torch.tensor([[1.0], [2.0], [4.0]])
+        assert propagation_of(edge_index, 3, "mean")(x).view(-1).tolist() == [0, 1, 2]
+        edge_index[0, 1] = 0
+        assert propagation_of(edge_index, 3, "mean")(x).view(-1).tolist() == [0, 1, 1]
+
+    def test_a_change_in_place_of_a_ready_matrix_is_seen(self) -> None:
+        matrix = torch.eye(20).to_sparse_csr()
+        P = Propagation.from_matrix(matrix)
+        assert Propagation.from_matrix(matrix) is P
+        matrix.mul_(3)
+        assert torch.equal(Propagation.from_matrix(matrix)(torch.eye(20)), 3 * torch.eye(20))
+
+    @pytest.mark.parametrize("both_ways", [True, False])
+    def test_goes_with_its_edges(self, both_ways: bool) -> None:
+        edge_index, num_nodes = large()
+        edge_index = torch.cat([edge_index, edge_index.flip(0)], 1) if both_ways else edge_index.clone()
+        P = propagation_of(edge_index, num_nodes)
+        P(torch.ones(num_nodes, 1, requires_grad=True)).sum().backward()
+        alive = weakref.ref(P)
+        del P
+        assert alive() is not None
+        del edge_index
+        assert alive() is None
+
+    @pytest.mark.parametrize("index", [torch.int32, torch.int64])
+    def test_goes_with_its_matrix(self, index: torch.dtype) -> None:
+        crow, col = torch.arange(21, dtype=index), torch.arange(20, dtype=index)
+        matrix = torch.sparse_csr_tensor(crow, col, torch.ones(20), (20, 20), check_invariants=False)
+        alive = weakref.ref(Propagation.from_matrix(matrix))
+        assert alive() is not None
+        del matrix
+        assert alive() is None
+
+    def test_in_inference_mode_edges_have_no_version(self) -> None:
+        with torch.inference_mode():
+            edge_index = torch.tensor([[0], [1]])
+            x = torch.tensor([[1.0], [2.0]])
+            assert propagation_of(edge_index, 2, "mean")(x).view(-1).tolist() == [0, 1]
+            edge_index[0, 0] = 1
+            assert propagation_of(edge_index, 2, "mean")(x).view(-1).tolist() == [0, 2]
+
+    def test_an_error_is_not_remembered(self) -> None:
+        edge_index = torch.tensor([[0], [5]])
+        for _ in range(2):
+            with pytest.raises(MarioError, match="edge_index must hold nodes 0 to 1, got 0 to 5"):
+                propagation_of(edge_index, 2)
+
+    def test_threads_that_make_a_map_at_once_get_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        edge_index, num_nodes = large()
+        maps: list[Propagation] = []
+        both_made = threading.Barrier(2, timeout=60)
+        weights = mario.encoders.propagation._weights
+
+        def slow(*args: object) -> tuple[Tensor, Tensor, Tensor]:
+            made = weights(*args)  # type: ignore[arg-type]
+            both_made.wait()
+            return made
+
+        monkeypatch.setattr(mario.encoders.propagation, "_weights", slow)
+        threads = [
+            threading.Thread(target=lambda: maps.append(propagation_of(edge_index, num_nodes))) for _ in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(maps) == 2
+        assert maps[0] is maps[1] is propagation_of(edge_index, num_nodes)

@@ -19,13 +19,16 @@ from mario.evaluation import (
     LogisticProbe,
     Probe,
     evaluate,
+    evaluate_many,
     report,
     score,
     select,
 )
 
 every_probe = pytest.mark.parametrize(
-    "probe", [None, LinearProbe(epochs=20), LogisticProbe(grid=(0.1, 10.0))], ids=["default", "linear", "logistic"]
+    "probe",
+    [None, LinearProbe(epochs=20), LinearProbe(solver="optimum"), LogisticProbe(grid=(0.1, 10.0))],
+    ids=["default", "linear", "optimum", "logistic"],
 )
 
 
@@ -78,7 +81,11 @@ def test_the_probe_is_given_labels_of_training_nodes_alone() -> None:
 
 @pytest.mark.parametrize("num_classes", [3, None], ids=["classes-known", "classes-counted"])
 @pytest.mark.parametrize("garbage", [0, 2, 7])
-@pytest.mark.parametrize("kind", [LinearProbe(), LogisticProbe(grid=(0.1, 10.0))], ids=["linear", "logistic"])
+@pytest.mark.parametrize(
+    "kind",
+    [LinearProbe(), LinearProbe(solver="optimum"), LogisticProbe(grid=(0.1, 10.0))],
+    ids=["linear", "optimum", "logistic"],
+)
 def test_garbage_in_other_labels_changes_no_prediction(kind: Probe, garbage: int, num_classes: int | None) -> None:
     if num_classes is not None and garbage >= num_classes:
         num_classes = garbage + 1  # a graph whose labels exceed its classes is refused before
@@ -188,6 +195,39 @@ def test_graphs_without_what_an_evaluation_needs() -> None:
         empty.train_mask[:] = False
         with pytest.raises(MarioError, match="train_mask holds none"):
             evaluate(model, empty)
+
+
+class TestMany:
+    @every_probe
+    @pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])
+    def test_scores_are_those_of_each_alone(self, probe: Probe | None, metric: str) -> None:
+        data = grouped(metric)
+        models = [
+            mario.RandomInit(hidden=6, layers=2, epochs=1, steps_per_epoch=1).fit(data, seed=seed) for seed in range(3)
+        ]
+        embeddings = [model.transform(data) for model in models]
+        found = evaluate_many(embeddings, data, probe=probe, seeds=[5, 6, 5])
+        alone = [evaluate(m, data, probe=probe, seed=seed) for m, seed in zip(models, [5, 6, 5], strict=True)]
+        assert found == alone
+        assert any(scores != found[0] for scores in found)
+
+    @every_probe
+    def test_one_embedding_for_all_seeds(self, probe: Probe | None) -> None:
+        data = shifted()
+        model = raw(data)
+        found = evaluate_many([model.transform(data)], data, probe=probe, seeds=range(4))
+        assert found == [evaluate(model, data, probe=probe, seed=seed) for seed in range(4)]
+
+    def test_graphs_without_what_an_evaluation_needs(self) -> None:
+        data = shifted()
+        with pytest.raises(MarioError, match="for 2 seeds"):
+            evaluate_many([data.x] * 3, data, seeds=[0, 1])
+        data.train_mask[:] = False
+        with pytest.raises(MarioError, match="train_mask holds none"):
+            evaluate_many([data.x], data)
+        del data.y
+        with pytest.raises(MarioError, match="an evaluation needs labels y and a train_mask"):
+            evaluate_many([data.x], data)
 
 
 CURVE = [

@@ -1,16 +1,23 @@
 """Probes against slow versions of themselves."""
 
+import sys
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 from mario.errors import MarioError
-from mario.evaluation import LinearProbe, LogisticProbe, Probe, score
+from mario.evaluation import LinearProbe, LogisticProbe, Probe, logistic_optimum, score
 
 every_probe = pytest.mark.parametrize(
-    "probe", [LinearProbe(epochs=200, lr=0.1), LogisticProbe(grid=(0.1, 1.0, 10.0))], ids=["linear", "logistic"]
+    "probe",
+    [LinearProbe(epochs=200, lr=0.1), LinearProbe(solver="optimum"), LogisticProbe(grid=(0.1, 1.0, 10.0))],
+    ids=["linear", "optimum", "logistic"],
 )
 
 
@@ -92,6 +99,112 @@ def test_no_training_node(probe: Probe, generator: torch.Generator) -> None:
         probe.fit_predict(z[:0], y[:0], z, 2)
 
 
+@every_probe
+def test_predictions_in_blocks_of_rows(
+    probe: Probe, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    z, y = blobs(3, generator, spread=2.0)
+    whole = probe.fit_predict(z, y, z, 3)
+    monkeypatch.setattr(sys.modules["mario.evaluation.probe"], "ROWS", 7)
+    torch.testing.assert_close(probe.fit_predict(z, y, z, 3), whole)
+    broken = z.clone()
+    broken[20] = torch.nan
+    for train, every in ((broken, z), (z, broken)):
+        with pytest.raises(MarioError, match="the embeddings hold NaN or infinity"):
+            probe.fit_predict(train, y, every, 3)
+
+
+@every_probe
+def test_an_embedding_that_is_mapped_from_a_file(probe: Probe, tmp_path: Path, generator: torch.Generator) -> None:
+    z, y = blobs(3, generator, spread=2.0)
+    np.save(tmp_path / "z.npy", z.numpy())
+    mapped = torch.from_numpy(np.load(tmp_path / "z.npy", mmap_mode="r+"))
+    assert torch.equal(probe.fit_predict(mapped[:40], y[:40], mapped, 3), probe.fit_predict(z[:40], y[:40], z, 3))
+
+
+class TestMany:
+    """Probes together equal those one by one."""
+
+    @every_probe
+    @pytest.mark.parametrize("room", [0, 2**28], ids=["one-at-a-time", "together"])
+    def test_an_embedding_for_each_seed(
+        self, probe: Probe, room: int, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys.modules["mario.evaluation.probe"], "BYTES", room)
+        zs, labels = zip(*(blobs(3, generator, spread=2.0) for _ in range(4)), strict=True)
+        rows, y, seeds = [z[:40] for z in zs], labels[0][:40], [3, 1, 4, 1]
+        found = probe.fit_predict_many(rows, y, zs, 3, seeds)
+        assert len(found) == 4
+        for logits, z, seed in zip(found, zs, seeds, strict=True):
+            torch.testing.assert_close(logits, probe.fit_predict(z[:40], y, z, 3, seed), atol=1e-4, rtol=1e-4)
+
+    @every_probe
+    @pytest.mark.parametrize("room", [0, 2**12, 2**28], ids=["one-at-a-time", "some", "together"])
+    def test_one_embedding_for_all_seeds(
+        self, probe: Probe, room: int, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys.modules["mario.evaluation.probe"], "BYTES", room)
+        z, y = blobs(3, generator, spread=2.0)
+        found = probe.fit_predict_many([z[:40]], y[:40], [z], 3, range(5))
+        assert len(found) == 5
+        for seed, logits in enumerate(found):
+            torch.testing.assert_close(logits, probe.fit_predict(z[:40], y[:40], z, 3, seed), atol=1e-4, rtol=1e-4)
+
+    def test_probes_that_do_not_fit_in_the_room_are_not_held_together(
+        self, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        module = sys.modules["mario.evaluation.probe"]
+        plain, sizes = module.adam_layers, []
+
+        def spy(z: Tensor, y: Tensor, classes: int, seeds: list[list[int]], **given: Any) -> tuple[Tensor, Tensor]:
+            sizes.append((len(z), len(seeds[0])))
+            return plain(z, y, classes, seeds, **given)
+
+        monkeypatch.setattr(module, "adam_layers", spy)
+        z, y = blobs(3, generator)  # 60 x 4: 2 · 60 · 3 numbers for a further seed, 2 · 60 · 7 for an embedding
+        monkeypatch.setattr(module, "BYTES", 2 * 60 * 3 * 4 * 2)
+        LinearProbe(epochs=1).fit_predict_many([z], y, [z], 3, range(5))
+        monkeypatch.setattr(module, "BYTES", 2 * 60 * 7 * 4 * 2)
+        LinearProbe(epochs=1).fit_predict_many([z] * 5, y, [z] * 5, 3, range(5))
+        assert sizes == [(1, 2), (1, 2), (1, 1), (2, 1), (2, 1), (1, 1)]
+
+    def test_the_optimum_starts_from_the_one_before(
+        self, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        module = sys.modules["mario.evaluation.probe"]
+        starts, layers = [], []
+
+        def spy(*given: Any, start: Any, **more: Any) -> tuple[Tensor, Tensor]:
+            starts.append(start)
+            layers.append(logistic_optimum(*given, start=start, **more))
+            return layers[-1]
+
+        monkeypatch.setattr(module, "logistic_optimum", spy)
+        z, y = blobs(3, generator, spread=2.0)
+        LinearProbe(solver="optimum").fit_predict_many([z, z + 0.1, z + 0.2], y, [z] * 3, 3, [0, 0, 0])
+        assert starts[0] is None
+        assert starts[1] is layers[0]
+        assert starts[2] is layers[1]
+
+    def test_results_are_apart(self, generator: torch.Generator) -> None:
+        z, y = blobs(3, generator, spread=2.0)
+        one, two = LinearProbe(solver="optimum").fit_predict_many([z], y, [z], 3, [0, 1])
+        one.zero_()
+        assert two.any()
+
+    @every_probe
+    def test_what_does_not_belong_together(self, probe: Probe, generator: torch.Generator) -> None:
+        z, y = blobs(2, generator)
+        with pytest.raises(MarioError, match="got 2 for training and 2 to predict, for 3 seeds"):
+            probe.fit_predict_many([z, z], y, [z, z], 2, range(3))
+        with pytest.raises(MarioError, match="got 3 for training and 1 to predict, for 3 seeds"):
+            probe.fit_predict_many([z, z, z], y, [z], 2, range(3))
+        with pytest.raises(MarioError, match="got 1 for training and 1 to predict, for 0 seeds"):
+            probe.fit_predict_many([z], y, [z], 2, [])
+        with pytest.raises(MarioError, match="embeddings of one shape"):
+            probe.fit_predict_many([z, z[:, :2]], y, [z, z[:, :2]], 2, range(2))
+
+
 class TestLinear:
     def test_equals_a_linear_layer_and_adam(self, generator: torch.Generator) -> None:
         z, y = blobs(3, generator, spread=2.0)
@@ -121,6 +234,39 @@ class TestLinear:
         z, y = blobs(2, generator)
         LinearProbe(epochs=2).fit_predict(z, y, z, 2)
         assert z.grad is None
+
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+    def test_precision_is_that_of_the_embedding_and_at_least_single(
+        self, dtype: torch.dtype, generator: torch.Generator
+    ) -> None:
+        z, y = blobs(3, generator, spread=2.0)
+        z = z.to(dtype)
+        for probe in (LinearProbe(epochs=20), LinearProbe(solver="optimum")):
+            logits = probe.fit_predict(z, y, z, 3)
+            assert logits.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+            torch.testing.assert_close(
+                logits.double(), probe.fit_predict(z.double(), y, z.double(), 3), atol=1e-5, rtol=1e-5
+            )
+
+    def test_the_optimum_is_that_of_its_penalty_whatever_the_seed(self, generator: torch.Generator) -> None:
+        z, y = blobs(3, generator, spread=2.0)
+        weight, bias = logistic_optimum(z, y, 3, l2=0.03)
+        logits = [LinearProbe(solver="optimum", l2=0.03).fit_predict(z, y, z, 3, seed) for seed in (0, 1)]
+        torch.testing.assert_close(logits[0], F.linear(z.double(), weight, bias).float())
+        assert torch.equal(logits[0], logits[1])
+
+    def test_the_optimum_is_where_adam_goes(self, generator: torch.Generator) -> None:
+        z, y = blobs(3, generator, spread=3.0)
+        far = LinearProbe(epochs=3000, lr=0.01).fit_predict(z, y, z, 3)
+        best = LinearProbe(solver="optimum", l2=1e-9).fit_predict(z, y, z, 3)
+        torch.testing.assert_close(far.softmax(1), best.softmax(1), atol=1e-3, rtol=0)
+
+    def test_settings_that_will_not_do(self) -> None:
+        with pytest.raises(MarioError, match="solver must be one of adam, optimum, got 'sgd'"):
+            LinearProbe(solver="sgd")
+        for l2 in (0.0, -1.0, float("nan")):
+            with pytest.raises(MarioError, match=f"l2 must be above 0, .* got {l2}"):
+                LinearProbe(l2=l2)
 
 
 class TestLogistic:

@@ -27,6 +27,7 @@ NODE_CELLS = [
     )
     for shift in ("concept", "covariate")
 ] + [("amazon-photo", "environment", "concept"), ("elliptic", "time", "label")]
+OUR_CELLS = [(name, "domain", "concept") for name in ("shifting-10k", "shifting-100k", "shifting-1m")]
 GRAPH_CELLS = [(name, "size", "covariate") for name in ("proteins-25", "dd-200", "dd-300")]
 HOSTS = [name for name, cls in REGISTRY.items() if getattr(cls, "host", False)]
 PAPER = sorted({cell.method.partition(" w/o")[0] for cell in paper.cells()} | {"random-init", "raw-features", *HOSTS})
@@ -50,7 +51,7 @@ def test_the_cells_are_all_datasets_of_the_catalogue_with_all_their_domains_and_
         for shift in card.shifts
         if shift != "no_shift"
     }
-    assert listed == {*NODE_CELLS, *GRAPH_CELLS}
+    assert listed == {*NODE_CELLS, *OUR_CELLS, *GRAPH_CELLS}
 
 
 @pytest.mark.parametrize("method", [name for name in PAPER if "+" not in name])
@@ -85,7 +86,7 @@ def test_every_cell_of_the_papers_tables_has_settings() -> None:
 
 @pytest.mark.parametrize("method", REGISTRY)
 def test_every_method_has_settings_that_it_knows(method: str) -> None:
-    for place in cells_of(method):
+    for place in (*cells_of(method), *(OUR_CELLS if "node" in find(method).levels else ())):
         complete_settings(method, *place)  # an unknown key would be an error
 
 
@@ -97,7 +98,7 @@ def test_every_file_is_read_by_a_method_that_knows_its_keys() -> None:
         for dataset, domains in table.items():
             for domain, shifts in domains.items():
                 for shift, cell in shifts.items():
-                    assert (dataset, domain, shift) in (*NODE_CELLS, *GRAPH_CELLS), name
+                    assert (dataset, domain, shift) in (*NODE_CELLS, *OUR_CELLS, *GRAPH_CELLS), name
                     assert cell.keys() <= known | evaluation, (name, dataset, domain, shift)
 
 

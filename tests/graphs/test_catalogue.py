@@ -11,17 +11,19 @@ from mario.graphs.rules import RULES, SHIFTS
 def test_cards_are_complete() -> None:
     split_by_good = ["good-cbas", "good-webkb", "good-twitch", "good-cora", "webkb", "coauthor-cs"]
     separate = ["amazon-photo", "elliptic", "proteins-25", "dd-200", "dd-300"]
-    assert list(CATALOGUE) == split_by_good + separate
+    generated = ["shifting-10k", "shifting-100k", "shifting-1m"]
+    assert list(CATALOGUE) == split_by_good + separate + generated
     for name, card in CATALOGUE.items():
         assert card.name == name
         assert (card.shifts == SHIFTS) == (name in split_by_good)
-        assert card.setting == ("transductive" if name in split_by_good else "inductive")
+        assert card.setting == ("inductive" if name in separate else "transductive")
         assert card.default_shift == {"elliptic": "label"}.get(name, "concept" if name[0] not in "pd" else "covariate")
         assert card.licence
         assert card.source
         assert card.metric in ("accuracy", "roc_auc", "f1")
         assert list(card.parts) == sorted(card.parts)
-        assert (name == "good-cbas") == (not card.files)
+        assert (name == "good-cbas" or name in generated) == (not card.files)
+        assert bool(card.cached) == (name in generated)
         for file in card.files:
             assert file.sha256 is None or re.fullmatch("[0-9a-f]{64}", file.sha256)
     assert set(RULES) == set(split_by_good) - {"good-cbas"}

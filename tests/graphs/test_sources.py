@@ -172,7 +172,7 @@ def test_absent_files_offline_are_one_error_that_says_where_they_go(
         raise OSError("Name or service not known")
 
     monkeypatch.setattr("urllib.request.urlopen", no_network)
-    for name in set(CATALOGUE) - {"good-cbas"}:
+    for name in [name for name, card in CATALOGUE.items() if card.files]:
         for download in (True, False):
             with pytest.raises(MarioError) as caught:
                 load_dataset(name, root=tmp_path, download=download)

@@ -1,16 +1,19 @@
 """The recipe against Algorithm 1 written out, and each of its switches."""
 
+import copy
 import dataclasses
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 import mario
 from mario.contrast import conditional_mi, info_nce
 from mario.errors import MarioError
-from mario.methods import RELEASED, TwoView
+from mario.graphs.features import Features, Perturbed
+from mario.methods import RELEASED, TwoView, find
 from mario.methods.recipe import WithRecipe, with_recipe
-from mario.views import DropEdges
+from mario.views import AdversarialFeatures, DropEdges
 
 from .tiny import tiny_graph
 
@@ -70,11 +73,51 @@ def test_one_step_is_algorithm_1(ascent: str) -> None:
         torch.testing.assert_close(ours[name], slow[name], atol=1e-10, rtol=1e-8, msg=name)
 
 
+@pytest.mark.parametrize("encoder", ["gcn", "sage", "gat", "gin"])
+@pytest.mark.parametrize("host", ["grace", "bgrl", "costa", "swav", "mvgrl", "dgi"])
+def test_wide_features_in_parts_give_the_step_of_the_matrix(
+    host: str, encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sparse features, masks on W and δ in factors: the loss and every gradient are those of X + δ written out."""
+    data = tiny_graph()
+    generator = torch.Generator().manual_seed(1)
+    data.x = torch.rand(80, 12, generator=generator) * (torch.rand(80, 12, generator=generator) < 0.4)
+    found = []
+    for in_parts in (True, False):
+        model = with_recipe(find(host)).from_settings(
+            {**SMALL, "encoder": encoder, "epsilon": 0.05, "dropout": 0.0} | ({"centres": 4} if host == "swav" else {})
+        )
+        graph = model.prepare(data, seed=0)
+        graph.x = graph.x.double()
+        model.double().train()
+        if in_parts:
+            graph.x = graph.x.to_sparse_csr()
+        else:
+            monkeypatch.setattr(AdversarialFeatures, "start", started_alike)
+        figures = model.step(graph, torch.Generator().manual_seed(7))
+        found.append((figures, gradients(model)))
+    (ours, grads), (plain, slow) = found
+    assert ours == pytest.approx(plain, abs=1e-10)
+    assert grads.keys() == slow.keys()
+    for name in slow:
+        torch.testing.assert_close(grads[name], slow[name], atol=1e-10, rtol=1e-7, msg=name)
+
+
+def started_alike(adversary: AdversarialFeatures, views: list[Data], generator: torch.Generator) -> list[Data]:
+    """X + δ₀ written out, with the δ₀ that the factored form draws."""
+    started = []
+    for view in views:
+        view = copy.copy(view)
+        view.x = Perturbed(Features(view.x), adversary.epsilon, generator).matrix().requires_grad_()
+        started.append(view)
+    return started
+
+
 def test_only_prototypes_move_in_the_inner_steps() -> None:
     model, graph = built(prototype_lr=0.1)
     before = {k: v.clone() for k, v in model.named_parameters()}
-    generator = torch.Generator().manual_seed(0)
-    model._move_prototypes(*model.views(graph, generator), generator)
+    with torch.no_grad():
+        model._move_prototypes(*(model.encode(view) for view in model.views(graph, torch.Generator().manual_seed(0))))
     moved = {k for k, v in model.named_parameters() if not torch.equal(v, before[k])}
     assert moved == {"prototypes_.weight"}
     assert not any(p is model.prototypes_.weight for p in model.trained())
@@ -84,7 +127,7 @@ def test_released_code_moves_the_projector_with_the_prototypes() -> None:
     model, graph = built(**RELEASED, prototype_lr=0.1)
     before = {k: v.clone() for k, v in model.named_parameters()}
     generator = torch.Generator().manual_seed(0)
-    model._move_prototypes(*model.views(graph, generator), generator)
+    model._move_with_projector(*model.views(graph, generator), generator)
     moved = {k.split(".")[0] for k, v in model.named_parameters() if not torch.equal(v, before[k])}
     assert moved == {"prototypes_", "projector_"}
     assert all(p.grad is None for p in model.projector_.parameters()), "the encoder step must not add to these"
@@ -95,11 +138,11 @@ def test_released_code_moves_the_projector_with_the_prototypes() -> None:
 def test_inner_steps_lower_the_clustering_loss() -> None:
     model, graph = built(prototype_lr=0.05, prototype_steps=50, prototype_tau=0.1)
     generator = torch.Generator().manual_seed(0)
-    views = model.views(graph, generator)
+    u, v = (model.encode(view).detach() for view in model.views(graph, generator))
     model.prototype_steps = 1
-    first = model._move_prototypes(*views, generator)["clustering"]
+    first = model._move_prototypes(u, v)["clustering"]
     model.prototype_steps = 50
-    assert model._move_prototypes(*views, generator)["clustering"] < first
+    assert model._move_prototypes(u, v)["clustering"] < first
 
 
 @pytest.mark.parametrize(

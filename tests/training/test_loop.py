@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
+from mario.graphs.samplers import FullGraph
 from mario.training import Epoch, learning_rate_factor, pauses, train
+from mario.training.streams import BATCH, STEP, stream
 
 GRAPH = Data(x=torch.arange(12.0).view(6, 2) / 12, num_nodes=6)
 
@@ -159,13 +162,12 @@ class TestCourse:
     def test_equals_a_plain_loop(self) -> None:
         toy, plain = Toy(), Toy()
         run(toy)
-        generator = torch.Generator().manual_seed(3)
         optimiser = plain.optimiser()
         for step in range(12):
             rate = 0.05 * learning_rate_factor(step, 12, schedule="cosine", warmup=3)
             optimiser.param_groups[0]["lr"] = rate
             optimiser.zero_grad()
-            plain.step(Rows(GRAPH).sample(generator), generator)
+            plain.step(Rows(GRAPH).sample(stream(3, step, 0, BATCH)), stream(3, step, 0, STEP))
             optimiser.step()
             plain.after_step(step, 12)
         assert same(weights(toy), weights(plain))
@@ -327,6 +329,19 @@ class TestResume:
         assert same(weights(toy), straight[0])
         assert (tmp_path / "log.jsonl").read_text() == straight[1]
 
+    def test_a_checkpoint_of_more_ranks_is_refused(self, tmp_path: Path) -> None:
+        run(Toy(), folder=tmp_path)
+        file = max((tmp_path / "checkpoint").iterdir())
+        file.write_bytes(file.read_bytes().replace(b'\\"ranks\\": 1', b'\\"ranks\\": 4'))
+        with pytest.raises(MarioError, match=r"a training over 4 ranks and here are 1: start 4, choose another"):
+            run(Toy(), folder=tmp_path)
+
+    def test_seconds_of_earlier_sessions_count(self, tmp_path: Path) -> None:
+        first = list(train(Toy(), GRAPH, seed=3, checkpoints=3, folder=tmp_path))
+        assert 0 < first[0].seconds < first[-1].seconds
+        again = list(train(Toy(), GRAPH, seed=3, checkpoints=3, folder=tmp_path))
+        assert again[-1].seconds >= first[-1].seconds
+
     def test_none_that_can_be_read_is_an_error_with_the_path(self, tmp_path: Path) -> None:
         run(Toy(), folder=tmp_path)
         for file in (tmp_path / "checkpoint").iterdir():
@@ -355,3 +370,74 @@ class TestLookingChangesNothing:
                 toy.net(GRAPH.x)
             torch.rand(3)
         assert same(weights(toy), straight[0])
+
+    def test_drawing_batches_in_the_background(self, straight: Any, tmp_path: Path) -> None:
+        toy = Toy()
+        run(toy, prefetch=False, folder=tmp_path)
+        assert same(weights(toy), straight[0])
+        assert (tmp_path / "log.jsonl").read_text() == straight[1]
+
+
+class Watched(Toy):
+    """Notes in which thread its batches were drawn."""
+
+    def sampler(self, graph: Data) -> Any:
+        self.drawn = drawn = []
+
+        class Noting(Rows):
+            def sample(self, generator: torch.Generator | None = None) -> Data:
+                drawn.append(threading.current_thread().name)
+                return super().sample(generator)
+
+        return Noting(graph)
+
+
+class TestBackground:
+    def threads(self) -> list[str]:
+        return [thread.name for thread in threading.enumerate() if thread.name == "mario-prefetch"]
+
+    def test_batches_of_steps_are_drawn_there_and_those_of_diagnostics_are_not(self, tmp_path: Path) -> None:
+        toy = Watched()
+        run(toy, folder=tmp_path)
+        assert toy.drawn.count("mario-prefetch") == 12
+        assert toy.drawn.count("MainThread") == 3
+        assert self.threads() == []
+
+    def test_not_for_the_full_graph(self) -> None:
+        class Whole(Toy):
+            def sampler(self, graph: Data) -> Any:
+                return FullGraph(Data(x=graph.x, edge_index=torch.empty(2, 0, dtype=torch.long)))
+
+        for _ in train(Whole(), GRAPH, seed=3):
+            assert self.threads() == []
+
+    def test_the_thread_ends_with_the_loop_however_that_ends(self) -> None:
+        stopped = train(Toy(epochs=1000), GRAPH, seed=3)
+        next(stopped)
+        assert self.threads() == ["mario-prefetch"]
+        stopped.close()  # type: ignore[attr-defined]
+        assert self.threads() == []
+        with pytest.raises(MarioError, match="not finite"):
+            run(Toy(epochs=1000, losses={5: math.nan}))
+        assert self.threads() == []
+
+        class Interrupted(Toy):
+            def after_step(self, step: int, total: int) -> None:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            run(Interrupted())
+        assert self.threads() == []
+
+    def test_what_the_sampler_raises_is_raised_by_the_loop(self) -> None:
+        class Failing(Toy):
+            def sampler(self, graph: Data) -> Any:
+                class Rotten(Rows):
+                    def sample(self, generator: torch.Generator | None = None) -> Data:
+                        raise MarioError("the disk is gone")
+
+                return Rotten(graph)
+
+        with pytest.raises(MarioError, match="the disk is gone"):
+            run(Failing())
+        assert self.threads() == []

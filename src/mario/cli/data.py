@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from mario.graphs.catalogue import CATALOGUE, DatasetCard
-from mario.graphs.files import FileState, file_states, locate
+from mario.graphs.files import FileState, file_states, is_made, locate, made_folder
 from mario.graphs.rules import PARTS, choose
 
 app = typer.Typer(
@@ -44,7 +44,7 @@ def list_datasets(root: Root = None, as_json: AsJson = False) -> None:
         table.add_row(name, *counts, *_files_cells(row), row["licence"])
     _print(table)
     for row in rows:
-        if row["where"] not in ("absent", "generated"):
+        if row["where"] not in ("absent", "generated", "at first use"):
             typer.echo(f"{row['name']}: {row['where']}")
     for row in rows:
         for fault in row["faults"]:
@@ -56,22 +56,26 @@ def show(name: Name, root: Root = None, as_json: AsJson = False) -> None:
     """One dataset: what it is, its files, its known faults, and the sizes of its splits (split seed 0)."""
     card = _card_of(name)
     facts = _card(card) | {"where": _where(card, root)}
-    facts["splits"] = _split_sizes(card, root) if facts["where"] != "absent" else []
+    there = facts["where"] not in ("absent", "at first use")
+    facts["splits"] = _split_sizes(card, root) if there else []
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
-    there, size = _files_cells(facts)
+    files, size = _files_cells(facts)
     typer.echo(f"{card.name}: {card.what}")
     many = f"{card.graphs:,} graphs, " if card.level == "graph" else ""
     typer.echo(f"{many}{card.nodes:,} nodes, {card.edges:,} edges, {card.features:,} features, {card.classes} classes")
     typer.echo(f"domains: {', '.join(card.domains)}; shifts: {', '.join(card.shifts)}; metric: {card.metric}")
     typer.echo(f"setting: {card.setting} unless told")
-    typer.echo(f"files: {there}" + (f" in {facts['where']} ({size})" if there == "here" else ""))
+    typer.echo(f"files: {files}" + (f" in {facts['where']} ({size})" if files in ("here", "made") else ""))
     typer.echo(f"source: {card.source}; licence: {card.licence}")
     for note in card.notes:
         typer.echo(f"note: {note}")
     for fault in card.faults:
         typer.echo(f"fault: {fault}")
+    if not facts["splits"] and card.cached:
+        typer.echo(f"It takes {size} in {made_folder(card).parent} once made; `mario data fetch {name}` makes it now.")
+        return
     if not facts["splits"]:
         typer.echo(f"The files are absent, so the splits cannot be shown; `mario data fetch {name}` would get them.")
         return
@@ -83,8 +87,14 @@ def show(name: Name, root: Root = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def fetch(name: Name, root: Root = None) -> None:
-    """Find a dataset's files, or download them into the user's cache."""
+    """Find a dataset's files, or download them (or make what is generated) into the user's cache."""
     card = _card_of(name)
+    if card.cached:
+        from mario.graphs.datasets import load_dataset
+
+        load_dataset(name)
+        typer.echo(f"{name}: made in {made_folder(card)}")
+        return
     if not card.files:
         typer.echo(f"{name} is generated and needs no files")
         return
@@ -125,7 +135,8 @@ def _card(card: DatasetCard) -> dict[str, Any]:
     keys = ("name", "what", "nodes", "edges", "features", "classes", "domains", "shifts", "setting", "metric")
     facts = {key: getattr(card, key) for key in (*keys, "level", "graphs", "source", "licence", "faults", "notes")}
     known = [file.size for file in card.files if file.size is not None]
-    return facts | {"files": len(card.files), "bytes": sum(known) if len(known) == len(card.files) else None}
+    size = sum(known) if len(known) == len(card.files) else None
+    return facts | {"files": len(card.files), "bytes": card.cached or size}
 
 
 def _state(state: FileState) -> dict[str, Any]:
@@ -134,6 +145,8 @@ def _state(state: FileState) -> dict[str, Any]:
 
 
 def _where(card: DatasetCard, root: Path | None) -> str:
+    if card.cached:
+        return str(made_folder(card)) if is_made(card) else "at first use"
     if not card.files:
         return "generated"
     folder = locate(card, root)
@@ -141,9 +154,11 @@ def _where(card: DatasetCard, root: Path | None) -> str:
 
 
 def _files_cells(row: dict[str, Any]) -> tuple[str, str]:
-    if not row["files"]:
+    if row["where"] == "generated":
         return "none needed", ""
     size = "unknown" if row["bytes"] is None else f"{row['bytes'] / 1e6:.1f} MB"
+    if not row["files"]:
+        return "made at first use" if row["where"] == "at first use" else "made", size
     return "absent" if row["where"] == "absent" else "here", size
 
 

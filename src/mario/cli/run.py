@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from mario import ranks
 from mario.experiments.run import Run, execute
 from mario.files import read_json
 from mario.methods.base import choose_device
@@ -60,8 +61,6 @@ def run_one(
     threads: int,
     quiet: bool,
 ) -> None:
-    console = Console(quiet=quiet)
-    complaints = Console(stderr=True)
     choose_device(device)
     if threads:
         torch.set_num_threads(threads)
@@ -75,12 +74,23 @@ def run_one(
         seed=seed,
         given=given,
     )
+    with ranks.running(device):
+        _carry_out(run, out or Path("runs") / run.digest(), device=device, root=root, quiet=quiet)
+
+
+def _carry_out(run: Run, folder: Path, *, device: str, root: Path | None, quiet: bool) -> None:
+    spoken = ranks.rank() == 0  # one of the ranks is enough
+    console = Console(quiet=quiet or not spoken)
+    complaints = Console(stderr=True, quiet=not spoken)
     data = run.load(root)
     for fault in data.faults:
-        complaints.print(f"known fault of {dataset}: {fault}", style="yellow", highlight=False)
-    folder = out or Path("runs") / run.digest()
+        complaints.print(f"known fault of {run.dataset}: {fault}", style="yellow", highlight=False)
     done = (folder / "result.json").exists()
-    console.print(f"{method} on {dataset}, {run.domain}, {run.shift}, {run.setting}; seed {seed}, split {split_seed}")
+    over = f", {ranks.size()} ranks" if ranks.size() > 1 else ""
+    console.print(
+        f"{run.method} on {run.dataset}, {run.domain}, {run.shift}, {run.setting}; "
+        f"seed {run.seed}, split {run.split_seed}{over}"
+    )
     with progress_bar(console) as progress:
         task = progress.add_task("epochs", total=run.settings["epochs"], note="")
         for epoch in execute(run, data, folder, device=device):
@@ -91,6 +101,6 @@ def run_one(
             progress.update(task, completed=epoch.number, note=note)
         if done:
             progress.update(task, completed=run.settings["epochs"], note="was done already")
-    result = read_json(folder / "result.json")
-    console.print(score_table(result))
-    console.print(f"written to {folder}", highlight=False, soft_wrap=True)
+    if spoken:
+        console.print(score_table(read_json(folder / "result.json")))
+        console.print(f"written to {folder}", highlight=False, soft_wrap=True)

@@ -1,10 +1,14 @@
 """Online clustering: prototypes, their even assignment, and swapped prediction between two views."""
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mario.contrast.rows import check_pair, check_positive, check_rows
+from mario import ranks
+from mario.contrast.gathered import summed
+from mario.contrast.rows import check_pair, check_positive, check_rows, exponential_fits, unit_rows
 from mario.errors import MarioError
 
 
@@ -21,6 +25,8 @@ def sinkhorn(scores: Tensor, *, iterations: int = 3, temperature: float = 0.1) -
         iterations: rounds of scaling columns, then rows; 3 in SwAV and MARIO.
         temperature: entropy; the lower, the harder the assignment.
 
+    Over ranks B counts the rows of all of them, of which each gives its own and has its own assigned.
+
     Example:
         >>> import torch
         >>> from mario.contrast import sinkhorn
@@ -32,31 +38,40 @@ def sinkhorn(scores: Tensor, *, iterations: int = 3, temperature: float = 0.1) -
     check_positive("temperature", temperature)
     if iterations < 1:
         raise MarioError(f"iterations must be at least 1, got {iterations}")
-    low, high = (bound.item() for bound in torch.aminmax(scores))
-    spread = (high - low) / temperature
+    low, high = torch.aminmax(scores)
+    bounds = ranks.stacked(torch.stack([high, -low]).double()).amax(0).tolist()
+    spread = sum(bounds) / temperature
     if not spread < float("inf"):
         raise MarioError("scores must be finite, got NaN or infinity among them")
-    logits = (scores - high) / temperature
+    logits = (scores - bounds[0]) / temperature
+    nodes = sum(ranks.row_counts(scores.size(0)))
     if spread < 30:
         # Nothing can underflow: e^{logits} stays as it is and only its row and column factors change.
         kernel = logits.exp_()
-        by_row = kernel.new_ones(kernel.size(0))
-        share = kernel.size(0) / kernel.size(1)
-        for _ in range(iterations):
-            by_column = (kernel.t() @ by_row).reciprocal_().mul_(share)
-            by_row = (kernel @ by_column).reciprocal_()
+        ((by_row, by_column),) = _even([kernel], nodes, iterations)
         return kernel.mul_(by_column).mul_(by_row.unsqueeze(1))
     for _ in range(iterations):
-        logits -= logits.logsumexp(0)
+        logits -= ranks.stacked(logits.logsumexp(0)).logsumexp(0)
         logits -= logits.logsumexp(1, keepdim=True)
     return logits.exp_()
+
+
+def _even(kernels: Sequence[Tensor], nodes: int, iterations: int) -> list[tuple[Tensor, Tensor]]:
+    """Sinkhorn's factors of the rows and columns of each kernel, whose columns go on over the ranks' ``nodes`` rows."""
+    share = nodes / kernels[0].size(1)
+    by_row = [kernel.new_ones(kernel.size(0)) for kernel in kernels]
+    for _ in range(iterations):
+        sums = torch.stack([kernel.t() @ factor for kernel, factor in zip(kernels, by_row, strict=True)])
+        by_column = ranks.sum_(sums).reciprocal_().mul_(share).unbind()
+        by_row = [(kernel @ factor).reciprocal_() for kernel, factor in zip(kernels, by_column, strict=True)]
+    return list(zip(by_row, by_column, strict=True))
 
 
 def swapped_prediction(scores_u: Tensor, scores_v: Tensor, q_u: Tensor, q_v: Tensor, tau: float = 1.0) -> Tensor:
     r"""L_clu of MARIO (Eq. 18, from SwAV): each view's scores predict the other view's assignment; mean over nodes.
 
     ½(−Σ_k q_v log softmax(scores_u/τ) − Σ_k q_u log softmax(scores_v/τ)). The paper has τ = 1, its released code the τ
-    of InfoNCE.
+    of InfoNCE. Over ranks it is the mean over all their nodes, with its gradient at the own ones.
 
     Example:
         >>> import torch
@@ -74,7 +89,7 @@ def swapped_prediction(scores_u: Tensor, scores_v: Tensor, q_u: Tensor, q_v: Ten
                 f"{name} must have the shape of scores_u, {tuple(scores_u.shape)}, got {tuple(given.shape)}"
             )
     swapped = q_v * F.log_softmax(scores_u / tau, dim=1) + q_u * F.log_softmax(scores_v / tau, dim=1)
-    return swapped.sum() / (-2 * scores_u.size(0))
+    return summed(swapped.sum() / (-2 * sum(ranks.row_counts(scores_u.size(0)))))
 
 
 class Prototypes(nn.Module):
@@ -123,7 +138,7 @@ class Prototypes(nn.Module):
         return self(z).argmax(1)
 
     def loss(self, u: Tensor, v: Tensor, tau: float = 1.0, *, iterations: int = 3, temperature: float = 0.1) -> Tensor:
-        """Swapped prediction between two views, their assignments by `sinkhorn`."""
+        """Swapped prediction between two views, their assignments by `sinkhorn`; over ranks as that has it."""
         check_pair(u, v)
         scores_u, scores_v = self(u), self(v)
         q_u = sinkhorn(scores_u, iterations=iterations, temperature=temperature)
@@ -145,21 +160,43 @@ class Prototypes(nn.Module):
         """``steps`` steps of ``optimiser`` on `loss` while the embeddings stand still, prototypes kept at unit length.
 
         With Z fixed the gradient has a closed form, (softmax(s/τ) − q)ᵀ ẑ / 2Bτ less its part along each prototype:
-        two matrix products a step and no graph.
+        two matrix products a step and no graph. Over ranks it is summed, so that all take the same steps.
         """
         check_pair(u, v)
         check_positive("tau", tau)
+        check_positive("temperature", temperature)
         rows = u.size(0)
-        z = F.normalize(torch.cat([u, v]), dim=1)
-        for _ in range(steps):
-            scores = z @ self.weight.t()
-            q_u = sinkhorn(scores[:rows], iterations=iterations, temperature=temperature)
-            q_v = sinkhorn(scores[rows:], iterations=iterations, temperature=temperature)
-            error = scores.div_(tau).softmax(1)
-            error[:rows] -= q_v
-            error[rows:] -= q_u
-            gradient = error.t() @ z
-            gradient /= 2 * rows * tau
+        nodes = sum(ranks.row_counts(rows))
+        z, _ = unit_rows(torch.cat([u, v]))
+        scores = z.new_empty(2 * rows, self.weight.size(0))
+        kernel = torch.empty_like(scores)
+        # Cosines are within ±1, so that nothing overflows or underflows unless a temperature is very low.
+        direct = exponential_fits(1 / tau, z.dtype)
+        bounded = 2 / temperature < 30
+        for step in range(steps):
+            torch.mm(z, self.weight.t(), out=scores)
+            if bounded:
+                torch.mul(scores, 1 / temperature, out=kernel).exp_()
+                (row_u, column_u), (row_v, column_v) = _even(kernel.split(rows), nodes, iterations)
+                kernel[:rows].mul_(column_u)
+                kernel[rows:].mul_(column_v)
+            else:
+                for part in (slice(rows), slice(rows, None)):
+                    kernel[part] = sinkhorn(scores[part], iterations=iterations, temperature=temperature)
+                row_u = row_v = kernel.new_ones(rows)
+            if tau != 1:
+                scores.div_(tau)
+            if direct:
+                scores.exp_()
+                scores.div_(scores.sum(1, keepdim=True))
+            else:
+                torch.softmax(scores, 1, out=scores)
+            # Each view predicts the assignment of the other.
+            scores[:rows].addcmul_(kernel[rows:], row_v.unsqueeze(1), value=-1)
+            scores[rows:].addcmul_(kernel[:rows], row_u.unsqueeze(1), value=-1)
+            gradient = ranks.sum_(scores.t() @ z).div_(2 * nodes * tau)
+            if step == 0 and not bool(gradient.isfinite().all()):
+                raise MarioError("u and v must be finite, got NaN or infinity among them")
             along = torch.linalg.vecdot(gradient, self.weight)
             self.weight.grad = gradient.addcmul_(self.weight, along.unsqueeze(1), value=-1)
             optimiser.step()

@@ -51,6 +51,11 @@ def through_unit_rows_(grad: Tensor, unit: Tensor, factor: Tensor, times: Tensor
     return grad.addcmul_(unit, torch.linalg.vecdot(grad, unit).unsqueeze(1), value=-1).mul_(factor * times)
 
 
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The type for sums over numbers of this type: float32 at least."""
+    return torch.promote_types(dtype, torch.float32)
+
+
 def exponential_fits(inverse_tau: float, dtype: torch.dtype) -> bool:
     """Whether sums of e^s with |s| ≤ 1/τ stay far from overflow and underflow without a shift."""
     return inverse_tau < math.log(torch.finfo(dtype).max) / 2

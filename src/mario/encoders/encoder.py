@@ -9,8 +9,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
-from mario.encoders.propagation import Normalisation, entries, propagation_matrix
+from mario.encoders.attention import Attended
+from mario.encoders.norm import BatchNorm
+from mario.encoders.propagation import Normalisation, Propagation, entries, propagation_of
 from mario.errors import MarioError
+from mario.graphs.features import Features, FeatureMatrix, rows_of
+
+# Nodes that are embedded at once where nothing is trained.
+BLOCK = 2**16
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "elu": F.elu, "leaky_relu": F.leaky_relu}
 
@@ -27,7 +33,7 @@ class Encoder(nn.Module):
         last_activation: Whether the last layer has an activation too.
         activation: ``relu``, ``elu`` or ``leaky_relu``.
 
-    Features may be a ``torch.sparse_csr`` matrix: they are never made dense.
+    Features may be a ``torch.sparse_csr`` matrix, which is never made dense, or :class:`mario.graphs.Features`.
     """
 
     normalisation: ClassVar[Normalisation | None] = None
@@ -58,36 +64,93 @@ class Encoder(nn.Module):
         self.last_activation = last_activation
         self.activation = ACTIVATIONS[activation]
         self.convs = nn.ModuleList(self.convolution(i, o) for i, o in pairwise(widths))
-        self.norms = nn.ModuleList(nn.BatchNorm1d(hidden) if batch_norm else nn.Identity() for _ in self.convs)
+        self.norms = nn.ModuleList(BatchNorm(hidden) if batch_norm else nn.Identity() for _ in self.convs)
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
         raise NotImplementedError
 
-    def convolve(self, conv: Any, x: Tensor, route: Tensor) -> Tensor:
-        return conv(x, route)
+    def transform(self, conv: Any) -> nn.Linear:
+        """The linear map that messages go through; it may come before or after they are passed on, as both are linear."""
+        raise NotImplementedError
 
-    def forward(self, x: Tensor, edge_index: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def receive(self, conv: Any, got: Tensor, own: FeatureMatrix) -> Tensor:
+        """The layer's output from the transformed messages that arrived and the nodes' own features."""
+        raise NotImplementedError
+
+    def forward(self, x: FeatureMatrix, edge_index: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """One row a node. ``generator`` draws the dropout masks.
 
         ``edge_index`` may also be a ready propagation matrix, sparse CSR with a row for each node that receives. It
-        takes the place of the encoder's own; attention, which has none, looks along its entries.
+        takes the place of the encoder's own; attention, which has none, looks along its entries. Where nothing is
+        trained and the graph is large, nodes are embedded in blocks.
         """
         if self.training and x.size(0) == 1 and isinstance(self.norms[0], nn.BatchNorm1d):
             raise MarioError("batch norm cannot be trained on a graph of one node: set batch_norm=False")
-        route = edge_index
-        if edge_index.layout == torch.sparse_csr:
-            route = edge_index if self.normalisation is not None else entries(edge_index)
-        elif self.normalisation is not None:
-            route = propagation_matrix(edge_index, x.size(0), self.normalisation, x.dtype)
-        last = len(self.convs) - 1
-        for i, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
-            x = norm(self.convolve(conv, x, route))
-            if i < last or self.last_activation:
-                x = self.activation(x)
+        if isinstance(x, Tensor) and x.layout == torch.sparse_csr:
+            x = Features(x)
+        route = self.route(x, edge_index)
+        resting = not (self.training or torch.is_grad_enabled())
+        if resting and x.size(0) > BLOCK:
+            return self._in_blocks(x, route)
+        h = x
+        for i, conv in enumerate(self.convs):
+            h = self.finish(i, self.receive(conv, self.pass_on(conv, self.messages(conv, h), route), h))
             if self.training and self.dropout:
-                kept = torch.empty(x.shape).bernoulli_(1 - self.dropout, generator=generator).to(x)
-                x = x * kept / (1 - self.dropout)
-        return x
+                kept = torch.rand(h.shape, generator=generator) >= self.dropout
+                h = h * kept.to(h) / (1 - self.dropout)
+        assert isinstance(h, Tensor)
+        return h
+
+    def route(self, x: FeatureMatrix, edge_index: Tensor) -> Any:
+        """That along which messages are passed."""
+        assert self.normalisation is not None
+        if edge_index.layout == torch.sparse_csr:
+            return Propagation.from_matrix(edge_index)
+        return propagation_of(edge_index, x.size(0), self.normalisation, x.dtype)
+
+    def messages(self, conv: Any, x: FeatureMatrix) -> Tensor:
+        """What nodes send: their features, transformed first where that makes them no wider."""
+        weight = self.transform(conv).weight
+        if not isinstance(x, Tensor):
+            return x.times(weight)
+        return x if x.size(1) < weight.size(0) else x @ weight.t()
+
+    def pass_on(self, conv: Any, messages: Tensor, route: Any) -> Tensor:
+        """The messages that reach each node, summed with the route's weights and transformed."""
+        got = route(messages)
+        weight = self.transform(conv).weight
+        return got @ weight.t() if messages.size(1) < weight.size(0) else got
+
+    def finish(self, layer: int, h: Tensor) -> Tensor:
+        """Batch norm and activation."""
+        h = self.norms[layer](h)
+        return self.activation(h) if layer < len(self.convs) - 1 or self.last_activation else h
+
+    def compile_rows(self) -> None:
+        """Compile what a layer does to each row after messages were passed, which is torch's to fuse; products are not."""
+        self.finish = torch.compile(self.finish, dynamic=True)  # type: ignore[method-assign]
+
+    def _in_blocks(self, x: FeatureMatrix, route: Any) -> Tensor:
+        """Layer by layer, and in each the nodes block by block: two matrices of the output's size are all there is."""
+        blocks = [slice(first, min(first + BLOCK, x.size(0))) for first in range(0, x.size(0), BLOCK)]
+        h: Tensor | None = None
+        for i, conv in enumerate(self.convs):
+            own = x if h is None else h
+            sent: Tensor | None = None
+            for rows in blocks:
+                part = self.messages(conv, rows_of(own, rows))
+                if sent is None:
+                    sent = part.new_empty(x.size(0), part.size(1))
+                sent[rows] = part
+            assert sent is not None
+            for rows in blocks:
+                got = self.pass_on(conv, sent, route.rows(rows.start, rows.stop))
+                part = self.finish(i, self.receive(conv, got, rows_of(own, rows)))
+                if h is None:
+                    h = part.new_empty(x.size(0), part.size(1))
+                h[rows] = part  # of its own layer's input a block needs only the rows that it now replaces
+        assert h is not None
+        return h
 
 
 class GCN(Encoder):
@@ -103,11 +166,11 @@ class GCN(Encoder):
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
         return GCNConv(in_channels, out_channels, normalize=False)
 
-    def convolve(self, conv: Any, x: Tensor, route: Tensor) -> Tensor:
-        # A diffusion may hold every pair of nodes. A sparse product, above all its backward, is many times slower then.
-        if route.layout == torch.sparse_csr and route.values().numel() > route.size(0) * route.size(1) / 8:
-            return route.to_dense() @ conv.lin(x) + conv.bias
-        return conv(x, route)
+    def transform(self, conv: Any) -> nn.Linear:
+        return conv.lin
+
+    def receive(self, conv: Any, got: Tensor, own: FeatureMatrix) -> Tensor:
+        return got + conv.bias
 
 
 class GraphSAGE(Encoder):
@@ -116,13 +179,14 @@ class GraphSAGE(Encoder):
     normalisation = "mean"
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
-        return SAGEConv(in_channels, out_channels, aggr="sum")  # the propagation matrix already takes the mean
+        return SAGEConv(in_channels, out_channels)
 
+    def transform(self, conv: Any) -> nn.Linear:
+        return conv.lin_l
 
-class _GINConv(GINConv):
-    # The propagation matrix holds the self-loops; PyG's own (1 + ε)·x fails for sparse features.
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return super().forward((x, None), edge_index)
+    def receive(self, conv: Any, got: Tensor, own: FeatureMatrix) -> Tensor:
+        weight = conv.lin_r.weight
+        return got + conv.lin_l.bias + (own @ weight.t() if isinstance(own, Tensor) else own.times(weight))
 
 
 class GIN(Encoder):
@@ -132,14 +196,37 @@ class GIN(Encoder):
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
         mlp = nn.Sequential(nn.Linear(in_channels, out_channels), nn.ReLU(), nn.Linear(out_channels, out_channels))
-        return _GINConv(mlp)
+        return GINConv(mlp)
+
+    def transform(self, conv: Any) -> nn.Linear:
+        return conv.nn[0]
+
+    def receive(self, conv: Any, got: Tensor, own: FeatureMatrix) -> Tensor:
+        return conv.nn[1:](got + conv.nn[0].bias)
 
 
 class GAT(Encoder):
-    """Attention over neighbours (Veličković et al., ICLR 2018), one head, as attention has no fixed matrix."""
+    """Attention over neighbours (Veličković et al., ICLR 2018), one head."""
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
         return GATConv(in_channels, out_channels)
+
+    def transform(self, conv: Any) -> nn.Linear:
+        return conv.lin
+
+    def route(self, x: FeatureMatrix, edge_index: Tensor) -> Any:
+        edges = entries(edge_index) if edge_index.layout == torch.sparse_csr else edge_index
+        return Attended(edges, x.size(0))
+
+    def messages(self, conv: Any, x: FeatureMatrix) -> Tensor:
+        return x @ conv.lin.weight.t() if isinstance(x, Tensor) else x.times(conv.lin.weight)
+
+    def pass_on(self, conv: Any, messages: Tensor, route: Any) -> Tensor:
+        to_source, to_target = messages @ conv.att_src.view(-1), messages @ conv.att_dst.view(-1)
+        return route(messages, F.leaky_relu(route.scores(to_source, to_target), conv.negative_slope))
+
+    def receive(self, conv: Any, got: Tensor, own: FeatureMatrix) -> Tensor:
+        return got + conv.bias
 
 
 ENCODERS: dict[str, type[Encoder]] = {"gcn": GCN, "sage": GraphSAGE, "gat": GAT, "gin": GIN}

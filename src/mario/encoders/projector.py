@@ -2,6 +2,7 @@
 
 from torch import Tensor, nn
 
+from mario.encoders.norm import BatchNorm
 from mario.errors import MarioError
 
 
@@ -26,7 +27,7 @@ class Projector(nn.Module):
             )
         self.layers = nn.Sequential(
             nn.Linear(in_channels, hidden),
-            nn.BatchNorm1d(hidden) if batch_norm else nn.Identity(),
+            BatchNorm(hidden) if batch_norm else nn.Identity(),
             nn.ReLU(),
             nn.Linear(hidden, out),
         )

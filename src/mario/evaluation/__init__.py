@@ -1,7 +1,8 @@
 """What frozen embeddings are worth under shift: probes, metrics and rules of selection."""
 
-from mario.evaluation.evaluate import SETS, evaluate, report
+from mario.evaluation.evaluate import SETS, evaluate, evaluate_many, report
 from mario.evaluation.metrics import METRICS, score
+from mario.evaluation.optimum import logistic_optimum
 from mario.evaluation.probe import LinearProbe, LogisticProbe, Probe
 from mario.evaluation.selection import ALLOWED_FOR_CLAIMS, RULES, select
 
@@ -14,6 +15,8 @@ __all__ = [
     "LogisticProbe",
     "Probe",
     "evaluate",
+    "evaluate_many",
+    "logistic_optimum",
     "report",
     "score",
     "select",

@@ -37,17 +37,53 @@ def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int
         >>> sorted(mario.evaluate(mario.RandomInit(hidden=16, epochs=1).fit(data), data))
         ['id_test', 'id_val', 'ood_test', 'ood_val', 'train']
     """
-    if data.get("y") is None or data.get("train_mask") is None:
-        raise MarioError("an evaluation needs labels y and a train_mask: use transform(data) for embeddings alone")
-    if not data.train_mask.any():
-        raise MarioError("an evaluation needs labelled training nodes, train_mask holds none")
-    classes = int(data.get("num_classes") or data.y[data.train_mask].max() + 1)
+    classes = _check(data)
     if model.supervised:
         logits = model.predict(data)  # type: ignore[operator]
     else:
         z = model.transform(data)
         train = data.train_mask
         logits = (probe or LinearProbe()).fit_predict(z[train.cpu()], data.y[train].cpu(), z, classes, seed)
+    return _scores(logits, data)
+
+
+def evaluate_many(
+    embeddings: Sequence[Tensor], data: Data, *, probe: Probe | None = None, seeds: Sequence[int] = (0,)
+) -> list[dict[str, float]]:
+    """For each seed the scores that :func:`evaluate` gives, with the probes trained together.
+
+    Args:
+        embeddings: What ``transform(data)`` of a fitted method gives: one for each seed, such as the checkpoints of a
+            run, or one for all seeds.
+        data: A graph as :func:`evaluate` takes it.
+        probe: :class:`LinearProbe` by default.
+        seeds: Of the probes' first weights.
+
+    Example:
+        >>> import mario
+        >>> data = mario.load_dataset("good-cbas", shift="concept")
+        >>> z = mario.RandomInit(hidden=16, epochs=1).fit(data).transform(data)
+        >>> len(evaluate_many([z], data, seeds=range(10)))
+        10
+    """
+    classes = _check(data)
+    train = data.train_mask.cpu()
+    rows = [z[train] for z in embeddings]
+    y = data.y[data.train_mask].cpu()
+    predictions = (probe or LinearProbe()).fit_predict_many(rows, y, embeddings, classes, seeds)
+    return [_scores(logits, data) for logits in predictions]
+
+
+def _check(data: Data) -> int:
+    """How many classes ``data`` has, as far as an evaluation may know."""
+    if data.get("y") is None or data.get("train_mask") is None:
+        raise MarioError("an evaluation needs labels y and a train_mask: use transform(data) for embeddings alone")
+    if not data.train_mask.any():
+        raise MarioError("an evaluation needs labelled training nodes, train_mask holds none")
+    return int(data.get("num_classes") or data.y[data.train_mask].max() + 1)
+
+
+def _scores(logits: Tensor, data: Data) -> dict[str, float]:
     metric = data.get("metric") or "accuracy"
     scores = {}
     for name in SETS:

@@ -1,5 +1,6 @@
 """Linear classifiers on frozen embeddings."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,34 +10,92 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from mario.errors import MarioError
+from mario.evaluation.adam import adam_layers
+from mario.evaluation.optimum import logistic_optimum
+
+SOLVERS = ("adam", "optimum")
+
+BYTES = 2**28
+"""Probes that are trained together hold no more than this, unless a single one does."""
+
+ROWS = 2**16
+"""Predictions are made in blocks of this many rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearProbe:
-    """One linear layer trained by Adam on the training nodes, the paper's protocol; the last epoch counts.
+    """One linear layer trained on the training nodes: by Adam, the paper's protocol, or to its optimum.
+
+    With ``solver="adam"`` the mean cross-entropy of all training nodes takes ``epochs`` steps, and the last one counts.
+    With ``solver="optimum"`` it is brought to its minimum, with a penalty of l2/2 ‖W‖², by a second-order method;
+    ``epochs``, ``lr`` and the seed then have no effect.
 
     Example:
         >>> z = torch.tensor([[-1.0], [-2.0], [1.0], [2.0]])
         >>> LinearProbe(epochs=50, lr=0.1).fit_predict(z, torch.tensor([0, 0, 1, 1]), z, 2).argmax(1)
         tensor([0, 0, 1, 1])
+        >>> LinearProbe(solver="optimum").fit_predict(z, torch.tensor([0, 0, 1, 1]), z, 2).argmax(1)
+        tensor([0, 0, 1, 1])
     """
 
     epochs: int = 100
     lr: float = 1e-2
+    solver: str = "adam"
+    l2: float = 1e-4
+
+    def __post_init__(self) -> None:
+        if self.solver not in SOLVERS:
+            raise MarioError(f"solver must be one of {', '.join(SOLVERS)}, got '{self.solver}'")
+        if not self.l2 > 0:
+            raise MarioError(f"l2 must be above 0, or separable classes have no optimum; got {self.l2}")
 
     def fit_predict(self, z: Tensor, y: Tensor, z_all: Tensor, classes: int, seed: int = 0) -> Tensor:
         """Logits of ``z_all`` by a layer trained on ``z`` and ``y``; ``seed`` draws its first weights."""
-        _check(z, y, z_all, classes)
-        generator = torch.Generator().manual_seed(seed)
-        bound = z.size(1) ** -0.5
-        weight = torch.empty(classes, z.size(1)).uniform_(-bound, bound, generator=generator).requires_grad_()
-        bias = torch.empty(classes).uniform_(-bound, bound, generator=generator).requires_grad_()
-        optimiser = torch.optim.Adam([weight, bias], lr=self.lr)
-        for _ in range(self.epochs):
-            optimiser.zero_grad(set_to_none=True)
-            F.cross_entropy(F.linear(z, weight, bias), y).backward()
-            optimiser.step()
-        return F.linear(z_all, weight.detach(), bias.detach())
+        return self.fit_predict_many([z], y, [z_all], classes, [seed])[0]
+
+    def fit_predict_many(
+        self, zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classes: int, seeds: Sequence[int]
+    ) -> list[Tensor]:
+        """What :meth:`fit_predict` gives for each seed, but for rounding, with the work shared.
+
+        Args:
+            zs: Training rows, of an embedding for each seed, or of one for all seeds.
+            y: Labels of the training rows, the same for all.
+            zs_all: The rows to predict, of the same embeddings.
+            classes: How many there are.
+            seeds: Of the probes. To the optimum a probe starts from where the one before it ended.
+        """
+        check_many(zs, y, zs_all, classes, seeds)
+        dtype = torch.float64 if zs[0].dtype == torch.float64 else torch.float32
+        if self.solver == "optimum":
+            return self._optimum(zs, y, zs_all, classes, len(seeds), dtype)
+        n, d = zs[0].shape
+        numbers = 2 * n * (classes + (d if len(zs) > 1 else 0))
+        together = max(1, BYTES // (numbers * dtype.itemsize))
+        logits: list[Tensor] = []
+        for first in range(0, len(seeds), together):
+            some = slice(first, first + together)
+            if len(zs) == 1:
+                layers = adam_layers(zs[0][None].to(dtype), y, classes, [seeds[some]], epochs=self.epochs, lr=self.lr)
+                embeddings: Sequence[Tensor] = zs_all
+            else:
+                stacked = torch.stack([z.to(dtype) for z in zs[some]])
+                each = [[seed] for seed in seeds[some]]
+                layers = adam_layers(stacked, y, classes, each, epochs=self.epochs, lr=self.lr)
+                embeddings = zs_all[some]
+            for z_all, weight, bias in zip(embeddings, *layers, strict=True):
+                logits += _predict(z_all, weight, bias)
+        return logits
+
+    def _optimum(
+        self, zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classes: int, count: int, dtype: torch.dtype
+    ) -> list[Tensor]:
+        logits: list[Tensor] = []
+        layer = None
+        for z, z_all in zip(zs, zs_all, strict=True):
+            layer = logistic_optimum(z, y, classes, l2=self.l2, start=layer)
+            logits += _predict(z_all, *(part[None].to(dtype) for part in layer))
+        return logits + [logits[0].clone() for _ in range(count - len(zs))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +110,8 @@ class LogisticProbe:
 
     def fit_predict(self, z: Tensor, y: Tensor, z_all: Tensor, classes: int, seed: int = 0) -> Tensor:
         """Logits of ``z_all``; C is the smallest of ``grid`` with the best accuracy on the held-out rows."""
-        _check(z, y, z_all, classes)
+        check_many([z], y, [z_all], classes, [seed])
+        _check_finite(z_all)
         order = np.random.default_rng(seed).permutation(len(y))
         cut = max(1, int(len(y) * (1 - self.held_out)))
         fitted, held = order[:cut], order[cut:]
@@ -74,14 +134,48 @@ class LogisticProbe:
         logits[:, torch.from_numpy(best.classes_)] = found
         return logits
 
+    def fit_predict_many(
+        self, zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classes: int, seeds: Sequence[int]
+    ) -> list[Tensor]:
+        """What :meth:`fit_predict` gives for each seed and its embedding, or the one embedding that all share."""
+        check_many(zs, y, zs_all, classes, seeds)
+        pairs = zip(zs, zs_all, strict=True) if len(zs) > 1 else [(zs[0], zs_all[0])] * len(seeds)
+        return [self.fit_predict(z, y, z_all, classes, seed) for (z, z_all), seed in zip(pairs, seeds, strict=True)]
+
 
 Probe = LinearProbe | LogisticProbe
 
 
-def _check(z: Tensor, y: Tensor, z_all: Tensor, classes: int) -> None:
+def check_many(zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classes: int, seeds: Sequence[int]) -> None:
+    """Whether embeddings, labels and seeds belong together and can be learned from."""
+    if len(zs) != len(zs_all) or len(zs) not in (1, len(seeds)) or len(seeds) == 0:
+        raise MarioError(
+            f"probes need an embedding for each seed, or one for all: got {len(zs)} for training and {len(zs_all)} to "
+            f"predict, for {len(seeds)} seeds"
+        )
+    if len({z.shape for z in zs}) > 1:
+        raise MarioError(f"probes trained together need embeddings of one shape, got {[tuple(z.shape) for z in zs]}")
     if len(y) == 0:
         raise MarioError("a probe needs labelled training nodes, there are none")
-    if not (torch.isfinite(z).all() and torch.isfinite(z_all).all()):
-        raise MarioError("the embeddings hold NaN or infinity: training diverged, try a lower lr")
     if int(y.min()) < 0 or int(y.max()) >= classes:
         raise MarioError(f"labels must lie in 0 to {classes - 1}, got {int(y.min())} to {int(y.max())}")
+    for z in zs:
+        _check_finite(z)
+
+
+def _check_finite(z: Tensor) -> None:
+    if not all(torch.isfinite(rows).all() for rows in z.split(ROWS)):
+        raise MarioError("the embeddings hold NaN or infinity: training diverged, try a lower lr")
+
+
+def _predict(z: Tensor, weight: Tensor, bias: Tensor) -> list[Tensor]:
+    """Logits of ``z`` by each of the layers ``weight`` ``[s, classes, d]`` and ``bias``; ``z`` is read once."""
+    count, classes, _ = weight.shape
+    across, shift = weight.flatten(0, 1).T, bias.flatten()
+    logits = weight.new_empty(count, len(z), classes)
+    for rows, found in zip(z.split(ROWS), logits.split(ROWS, 1), strict=True):
+        found.copy_(torch.addmm(shift, rows.to(weight.dtype), across).view(-1, count, classes).transpose(0, 1))
+    # An embedding that is not finite shows in the logits; another look at all of it is seldom needed.
+    if not torch.isfinite(logits).all():
+        _check_finite(z)
+    return list(logits.unbind())

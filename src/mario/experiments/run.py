@@ -7,7 +7,8 @@ import platform
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 from torch_geometric.data import Data
 
 import mario
+from mario import ranks
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate, report
 from mario.experiments.settings import Evaluation, complete_settings, split_settings
@@ -23,7 +25,7 @@ from mario.graphs import load_dataset
 from mario.graphs.catalogue import CATALOGUE
 from mario.graphs.rules import choose
 from mario.methods import find
-from mario.methods.base import check_seed, choose_device
+from mario.methods.base import Method, check_seed, choose_device
 from mario.training import Epoch, train
 
 
@@ -73,7 +75,15 @@ class Run:
         )
 
     def load(self, root: Path | str | None = None) -> Data:
-        """The graph of the run. The faults of a dataset are in ``data.faults``; whoever calls shows them."""
+        """The graph of the run. The faults of a dataset are in ``data.faults``; whoever calls shows them.
+
+        Rank 0 is the first, so that what has to be fetched or made is so once.
+        """
+        loaded: list[Data] = []
+        ranks.first(lambda: loaded.append(self._load(root)))
+        return loaded[0] if loaded else self._load(root)
+
+    def _load(self, root: Path | str | None) -> Data:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*data.faults has the details")
             return load_dataset(
@@ -97,26 +107,38 @@ def execute(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iter
     """Train and evaluate ``run`` in ``folder``, one epoch for each item taken; ``result.json`` is written last.
 
     If ``result.json`` is there the run is done and nothing is yielded; with a checkpoint there it goes on from that.
+    Over ranks all have to take every item; rank 0 alone writes in ``folder`` and evaluates.
     """
-    claim(run, folder)
-    if (folder / "result.json").exists():
-        return
-    with alone_in(folder):
-        yield from _execute(run, data, folder, device)
+
+    with ExitStack() as held:
+
+        def begin() -> bool:
+            claim(run, folder)
+            if (folder / "result.json").exists():
+                return False
+            held.enter_context(alone_in(folder))
+            return True
+
+        if ranks.first(begin):
+            yield from _execute(run, data, folder, device)
 
 
 def _execute(run: Run, data: Data, folder: Path, device: str) -> Iterator[Epoch]:
     began = time.monotonic()
     model, judged = split_settings(run.method, run.settings)
     graph = model.prepare(data, seed=run.seed, device=device)
+    prepared = time.monotonic() - began
     curve = []
     for epoch in train(model, graph, seed=run.seed, folder=folder, checkpoints=judged.checkpoints):
+        reached = time.monotonic()
         if epoch.pause:
             if not epoch.record:
-                # Each checkpoint has a probe with first weights of its own, controls that do not train included.
-                epoch.record.update(evaluate(model, data, probe=make_probe(judged), seed=run.seed + 7919 * epoch.step))
+                with ranks.telling(partial("while rank 0 evaluated step {}".format, epoch.step)):
+                    epoch.record.update(ranks.first(partial(_judge, run, model, data, judged, epoch.step)))
             curve.append({"step": epoch.step, **{k: v for k, v in epoch.record.items() if k not in ("epoch", "step")}})
         yield epoch
+    if ranks.rank():
+        return
     model.save(folder / "model.safetensors")
     result = {
         **{k: v for k, v in run.as_dict().items() if k != "settings"},
@@ -124,7 +146,8 @@ def _execute(run: Run, data: Data, folder: Path, device: str) -> Iterator[Epoch]
         "metric": data.metric,
         "steps": curve[-1]["step"],
         "checkpoints": len(curve),
-        "seconds": round(time.monotonic() - began, 2),
+        "ranks": ranks.size(),
+        "seconds": round(prepared + epoch.seconds + time.monotonic() - reached, 2),
         "scores": report(curve, data.get("groups") or ()),
         "curve": curve,
         "settings": run.as_dict()["settings"],
@@ -135,11 +158,16 @@ def _execute(run: Run, data: Data, folder: Path, device: str) -> Iterator[Epoch]
     write_json(folder / "result.json", result)
 
 
+def _judge(run: Run, model: Method, data: Data, judged: Evaluation, step: int) -> dict[str, Any]:
+    # Each checkpoint has a probe with first weights of its own, controls that do not train included.
+    return evaluate(model, data, probe=make_probe(judged), seed=run.seed + 7919 * step)
+
+
 def finish(run: Run, data: Data, folder: Path, *, device: str = "auto") -> dict[str, Any]:
     """Carry ``run`` to its end and return its result."""
     for _ in execute(run, data, folder, device=device):
         pass
-    return read_json(folder / "result.json")
+    return ranks.first(lambda: read_json(folder / "result.json"))
 
 
 def claim(run: Run, folder: Path) -> None:

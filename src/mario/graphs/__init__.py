@@ -12,7 +12,9 @@ _HOME = {
     "check_graph": "mario.graphs.validation",
     "load_dataset": "mario.graphs.datasets",
     "load_graph": "mario.graphs.store",
+    "load_mapped": "mario.graphs.mapped",
     "save_graph": "mario.graphs.store",
+    "save_mapped": "mario.graphs.mapped",
     "SplitRule": "mario.graphs.rules",
     "split_graph": "mario.graphs.splits",
     "training_graph": "mario.graphs.visibility",
@@ -25,7 +27,9 @@ __all__ = [
     "check_graph",
     "load_dataset",
     "load_graph",
+    "load_mapped",
     "save_graph",
+    "save_mapped",
     "split_graph",
     "training_graph",
 ]
@@ -33,6 +37,7 @@ __all__ = [
 if TYPE_CHECKING:
     from mario.graphs.catalogue import CATALOGUE, DatasetCard
     from mario.graphs.datasets import load_dataset
+    from mario.graphs.mapped import load_mapped, save_mapped
     from mario.graphs.rules import SplitRule
     from mario.graphs.splits import split_graph
     from mario.graphs.store import load_graph, save_graph

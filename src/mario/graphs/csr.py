@@ -3,17 +3,22 @@
 import torch
 from torch import Tensor
 
+from mario.graphs.paging import gather, mapping_of
+
 
 class CSR:
     """The edges of ``edge_index`` in compressed rows: one row a source node (or a target node).
 
     Built once in O(E log E), in O(E) and without a copy where the edges already are in that order. Lookups use
-    ``index_select``, which is three times as fast as indexing on a CPU.
+    ``index_select``, which is three times as fast as indexing on a CPU. The edges of a graph on disk
+    (`mario.graphs.mapped`) stay there, and nothing is built: they are stored in rows.
 
     Args:
         edge_index: int64 [2, E].
         num_nodes: number of rows.
         by: ``"source"``, row v holds the edges that leave v; ``"target"``, those that enter it.
+        ids: whether ``edge_ids`` will be asked for. The rows by target of a symmetric graph on disk are those by
+            source, but in them an edge stands where its reverse does.
 
     Attributes:
         starts: int64 [N + 1]; row v is the slots ``starts[v]`` to ``starts[v + 1]``.
@@ -26,9 +31,13 @@ class CSR:
         ([0, 2, 2, 3], [1, 2, 0], [1, 2, 0])
     """
 
-    def __init__(self, edge_index: Tensor, num_nodes: int, by: str = "source") -> None:
+    def __init__(self, edge_index: Tensor, num_nodes: int, by: str = "source", *, ids: bool = True) -> None:
+        stored = mapping_of(edge_index)
+        if stored is not None and stored.starts is not None and (by == "source" or (stored.symmetric and not ids)):
+            self.starts, self.others, self.edge_ids = stored.starts, edge_index[1], None
+            return
         rows, others = edge_index if by == "source" else edge_index.flip(0)
-        self.edge_ids: Tensor | None = None
+        self.edge_ids = None
         if bool((rows[1:] < rows[:-1]).any()):
             rows, self.edge_ids = rows.sort(stable=True)
             others = others[self.edge_ids]
@@ -47,6 +56,10 @@ class CSR:
         shift = self.starts.index_select(0, nodes) - (counts.cumsum(0) - counts)
         return torch.arange(owner.numel(), device=nodes.device) + shift.index_select(0, owner), owner
 
+    def ends(self, slots: Tensor) -> Tensor:
+        """The nodes at the other ends of the edges in ``slots``."""
+        return gather(self.others, slots)
+
     def ids(self, slots: Tensor) -> Tensor:
         """Columns of ``edge_index`` of the edges in ``slots``."""
         return slots if self.edge_ids is None else self.edge_ids.index_select(0, slots)
@@ -60,7 +73,7 @@ class CSR:
         slots, source = self.slots(nodes)
         try:
             position[nodes] = torch.arange(nodes.numel(), device=nodes.device)
-            target = position.index_select(0, self.others.index_select(0, slots))
+            target = position.index_select(0, self.ends(slots))
         finally:
             position[nodes] = -1
         kept = (target >= 0).nonzero().view(-1)

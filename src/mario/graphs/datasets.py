@@ -14,6 +14,7 @@ from mario.graphs.cbas import cbas_graph
 from mario.graphs.elliptic import elliptic_graph
 from mario.graphs.photo import photo_graph
 from mario.graphs.rules import RULES, SETTINGS, SIZE_RULES, choose
+from mario.graphs.shifting import shifting_graph
 from mario.graphs.sources import source_graph
 from mario.graphs.splits import seeded, split_graph
 from mario.graphs.validation import check_graph
@@ -36,7 +37,7 @@ def load_dataset(
     ``shift``, ``setting``, ``split_seed``, ``metric``, ``num_classes`` and ``faults``. Wide bag-of-words features are
     sparse CSR. Data of many graphs have no ``id_val_mask`` and ``id_test_mask``; amazon-photo and elliptic have
     ``visible_mask`` (all nodes of the training graphs), ``group_id`` (the test group, -1 outside) and ``groups``, their
-    names.
+    names. shifting-10k, -100k and -1m are read-only and stay on disk (`mario.graphs.mapped`).
 
     Args:
         name: a name in `mario.graphs.CATALOGUE`, such as good-cbas, which is generated and needs no file.
@@ -65,6 +66,8 @@ def load_dataset(
         )
     if name == "good-cbas":
         data = cbas_graph(shift=shift, split_seed=split_seed)
+    elif card.cached:
+        data = shifting_graph(card, split_seed=split_seed)
     else:
         data = _split(card, source_graph(card, root=root, download=download), domain, shift, split_seed)
     for fault in card.faults:

@@ -2,11 +2,11 @@
 
 import hashlib
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from mario.errors import MarioError
+from mario.files import cache_folder
 from mario.graphs.catalogue import DatasetCard, RawFile
 
 
@@ -19,22 +19,20 @@ class FileState:
     state: str
 
 
-def cache_folder() -> Path:
-    """Where downloads and prepared graphs are kept: ``$MARIO_CACHE``, else the user's cache on this platform."""
-    if chosen := os.environ.get("MARIO_CACHE"):
-        return Path(chosen).expanduser()
-    if xdg := os.environ.get("XDG_CACHE_HOME"):
-        return Path(xdg).expanduser() / "mario"
-    if sys.platform == "win32" and (local := os.environ.get("LOCALAPPDATA")):
-        return Path(local) / "mario" / "cache"
-    if sys.platform == "darwin":
-        return Path("~/Library/Caches/mario").expanduser()
-    return Path("~/.cache/mario").expanduser()
-
-
 def downloads_folder() -> Path:
     """The part of the cache that is laid out as a data folder."""
     return cache_folder() / "data"
+
+
+def made_folder(card: DatasetCard, split_seed: int = 0) -> Path:
+    """Where the user's cache has a graph that is generated, or would have it."""
+    # Raise the number when the graph that a seed gives changes.
+    return cache_folder() / "graphs" / f"{card.name}-{split_seed}-v1"
+
+
+def is_made(card: DatasetCard, split_seed: int = 0) -> bool:
+    """Whether it is there, as a whole."""
+    return (made_folder(card, split_seed) / "graph.json").is_file()
 
 
 def search_folders(root: str | os.PathLike[str] | None = None) -> list[Path]:

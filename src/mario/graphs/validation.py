@@ -6,6 +6,7 @@ from torch_geometric.data import Data
 
 from mario.errors import MarioError
 from mario.graphs.graph_sets import count_graphs
+from mario.graphs.paging import count_not_finite, extremes
 from mario.graphs.rules import PARTS
 
 
@@ -50,9 +51,7 @@ def _check_features(x: object) -> int:
     if x.size(0) == 0 or x.size(1) == 0:
         raise MarioError(f"data.x has shape {tuple(x.shape)}; a graph needs a node and a feature at least")
     values = x.values() if x.layout == torch.sparse_csr else x
-    # A sum is finite unless an entry is not (or the entries overflow): no mask as large as x on the way to "yes".
-    if not bool(torch.isfinite(values.sum())) and not bool(torch.isfinite(values).all()):
-        bad = int((~torch.isfinite(values)).sum())
+    if bad := count_not_finite(values):
         raise MarioError(f"data.x holds {bad} NaN or infinite entries; fill or drop them first")
     return x.size(0)
 
@@ -64,7 +63,7 @@ def _check_edges(edge_index: object, num_nodes: int) -> None:
         raise MarioError(f"data.edge_index must be int64, got {edge_index.dtype}; data.edge_index.long() would do")
     if edge_index.numel() == 0:
         return
-    low, high = (int(end) for end in edge_index.aminmax())
+    low, high = extremes(edge_index)
     if low < 0 or high >= num_nodes:
         named = low if low < 0 else high
         raise MarioError(

@@ -5,6 +5,7 @@ from torch_geometric.data import Data
 
 from mario.errors import MarioError
 from mario.graphs.graph_sets import select_graphs
+from mario.graphs.paging import release
 from mario.graphs.subgraph import subgraph
 
 _KEPT = ("x", "n_id", "name", "domain", "shift", "setting", "split_seed", "metric", "num_classes", "faults")
@@ -40,4 +41,9 @@ def training_graph(data: Data) -> Data:
         seen.env_id = data.env_id.masked_fill(~train, -1)
     if "y" in data:
         seen.y = data.y.masked_fill(~train, -1)
-    return subgraph(seen, data.get("visible_mask", train)) if data.get("setting") == "inductive" else seen
+    if data.get("setting") != "inductive":
+        return seen
+    cut = subgraph(seen, data.get("visible_mask", train))
+    release(data.x)
+    release(data.edge_index)
+    return cut

@@ -29,7 +29,7 @@ def random_step(csr: CSR, nodes: Tensor, generator: torch.Generator | None = Non
     # Float64: a float32 draw cannot reach every neighbour of a node with more than 2²⁴ of them.
     draws = torch.rand(nodes.numel(), dtype=torch.float64, generator=generator).to(nodes.device)
     chosen = csr.starts.index_select(0, nodes) + (draws * degrees).long()
-    return torch.where(degrees > 0, csr.others.index_select(0, chosen.clamp_(max=csr.others.numel() - 1)), nodes)
+    return torch.where(degrees > 0, csr.ends(chosen.clamp_(max=csr.others.numel() - 1)), nodes)
 
 
 def draw_distinct(population: int, draws: int, generator: torch.Generator | None = None) -> Tensor:

@@ -5,6 +5,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from mario.encoders import ENCODERS, Encoder
+from mario.encoders import ENCODERS, Encoder, Projector
 from mario.errors import MarioError
 from mario.files import write_whole
 from mario.graphs import check_graph, training_graph
@@ -67,6 +68,8 @@ class Method(nn.Module):
     patience: int = setting(0, low=0, help="stop after that many epochs without a lower training loss; 0 is never")
     sampling: str = setting("random_walk", choices=("full", "random_walk", "neighbours", "clusters"), help="training batches")
     roots: int = setting(1000, low=1, help="roots of random walks, seeds of neighbour sampling, or clusters in a batch")
+    precision: str = setting("float32", choices=("float32", "bfloat16"), help="of the products of a training step; bfloat16 is quicker on hardware made for it")
+    compile: bool = setting(False, help="compile what is done to rows with torch.compile; needs a C++ compiler")
     # fmt: on
 
     name: ClassVar[str] = ""
@@ -88,6 +91,12 @@ class Method(nn.Module):
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         """Add the gradients of one training step to the parameters; return what is to be logged, ``loss`` among it."""
         raise NotImplementedError
+
+    def arithmetic(self) -> AbstractContextManager[Any]:
+        """In which a training step is made: ``precision`` decides."""
+        if self.precision == "float32":
+            return nullcontext()
+        return torch.autocast(next(self.parameters()).device.type, torch.bfloat16)
 
     def after_step(self, step: int, total: int) -> None:
         """Whatever follows an optimiser step, such as moving a target network."""
@@ -140,6 +149,12 @@ class Method(nn.Module):
             torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs too
             self.build(in_channels, num_classes)
         self.to(choose_device(device))
+        if self.compile:
+            for part in self.children():
+                if isinstance(part, Encoder):
+                    part.compile_rows()
+                elif isinstance(part, Projector):
+                    part.compile(dynamic=True)
 
     @torch.no_grad()
     def transform(self, data: Data) -> Tensor:

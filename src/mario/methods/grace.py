@@ -6,12 +6,14 @@ import torch
 from torch import Tensor
 
 from mario.contrast import alignment_uniformity, donsker_varadhan, info_nce, jensen_shannon
+from mario.contrast.gathered import gathered, gathered_info_nce
 from mario.encoders import Projector
+from mario.errors import MarioError
 from mario.methods.base import register
 from mario.methods.settings import setting
 from mario.methods.two_view import DropAndMask, Side, embeddings
 
-ESTIMATORS = {"info_nce": info_nce, "donsker_varadhan": donsker_varadhan, "jensen_shannon": jensen_shannon}
+ESTIMATORS = {"donsker_varadhan": donsker_varadhan, "jensen_shannon": jensen_shannon}
 
 
 @register("grace")
@@ -33,7 +35,16 @@ class GRACE(DropAndMask):
     tau: float = setting(0.5, low=1e-6, search=(0.1, 0.2, 0.4, 0.5, 0.8), help="temperature of the contrast")
     estimator: str = setting("info_nce", choices=("info_nce", "donsker_varadhan", "jensen_shannon", "alignment_uniformity"), help="what estimates mutual information")
     projector_batch_norm: bool = setting(True, help="batch norm in the projector")
+    anchors: int = setting(0, low=0, help="rows of the contrast, drawn in each step, that meet all columns; 0 is all rows, exact")
+    gather: bool = setting(False, help="negatives from the batches of all ranks; without it a rank contrasts its own")
     # fmt: on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.anchors and (self.gather or self.estimator != "info_nce"):
+            raise MarioError(
+                "anchors are for estimator=info_nce on each rank by itself: anchors=0 or gather=False would do"
+            )
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
@@ -44,6 +55,14 @@ class GRACE(DropAndMask):
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         z_alpha, z_beta = embeddings(alpha), embeddings(beta)
+        if self.estimator == "info_nce":
+            if self.gather:
+                return gathered_info_nce(z_alpha, z_beta, self.tau)
+            if self.anchors:
+                return info_nce(z_alpha, z_beta, self.tau, anchors=self.anchors, generator=generator)
+            return info_nce(z_alpha, z_beta, self.tau)
+        if self.gather:
+            z_alpha, z_beta = gathered(z_alpha), gathered(z_beta)
         if self.estimator == "alignment_uniformity":
             return alignment_uniformity(z_alpha, z_beta)
         return ESTIMATORS[self.estimator](z_alpha, z_beta, self.tau)

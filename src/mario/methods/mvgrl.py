@@ -9,7 +9,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.contrast import Discriminator, ProjectedDot, node_summary_loss, summarise
-from mario.graphs.subgraph import count_nodes, select_rows
+from mario.graphs.features import take_rows
+from mario.graphs.subgraph import count_nodes
 from mario.methods.base import register
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView
@@ -81,7 +82,7 @@ class MVGRL(TwoView):
     def encode(self, view: Data, generator: torch.Generator | None = None) -> Side:
         """H, and that of the same view with shuffled features."""
         corrupted = copy.copy(view)
-        corrupted.x = select_rows(view.x, view.shuffle)
+        corrupted.x = take_rows(view.x, view.shuffle)
         return self.represent(view, generator), self.represent(corrupted, generator)
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:

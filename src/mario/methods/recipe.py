@@ -7,8 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from mario import ranks
 from mario.contrast import Prototypes, conditional_mi, sinkhorn
+from mario.contrast.gathered import gathered
 from mario.errors import MarioError
+from mario.graphs.features import Features, is_wide
 from mario.methods.base import REGISTRY, Method, register
 from mario.methods.grace import GRACE
 from mario.methods.settings import setting
@@ -71,22 +74,35 @@ class WithRecipe(TwoView):
         if not (self.adversarial or self.conditional):
             return super().step(batch, generator)
         alpha, beta = self.views(batch, generator)
-        figures = self._move_prototypes(alpha, beta, generator) if self.conditional else {}
+        with_projector = self.conditional and self.projector_moves != "outer" and hasattr(self, "projector_")
+        figures = self._move_with_projector(alpha, beta, generator) if with_projector else {}
+        cluster = self.conditional and not with_projector
         if not self.adversarial:
-            loss = self.robust_loss(self.encode(alpha, generator), self.encode(beta, generator), generator)
+            sides = self.encode(alpha, generator), self.encode(beta, generator)
+            if cluster:
+                figures = self._move_prototypes(*map(embeddings, sides))
+            loss = self.robust_loss(*sides, generator)
             loss.backward()
             return {"loss": loss.item(), **figures}
+        if isinstance(alpha.x, Tensor) and is_wide(alpha.x):
+            alpha.x = Features(alpha.x)  # δ is kept in factors then
         adversary = AdversarialFeatures(self.epsilon, self.ascent_steps, self.ascent)  # type: ignore[arg-type]
         if self.perturb == "both":
+            if cluster:
+                with torch.no_grad():
+                    figures = self._move_prototypes(*(embeddings(self.encode(v, generator)) for v in (alpha, beta)))
             losses = adversary.ascend(
                 lambda a, b: self.robust_loss(self.encode(a, generator), self.encode(b, generator), generator),
                 [alpha, beta],
                 generator,
             )
         else:
-            # β is the same in all ascent steps (dropout is drawn once for it) and its backward is linear in what
-            # reaches its side of the contrast: one pass will do.
+            # β and the encoder stand still while prototypes move and δ ascends: one pass serves both (dropout is drawn
+            # once for it), and as its backward is linear in what reaches its side of the contrast, one will do.
             side = self.encode(beta, generator)
+            if cluster:
+                with torch.no_grad():
+                    figures = self._move_prototypes(embeddings(self.encode(alpha, generator)), embeddings(side))
             reached = _cut(side)
             losses = adversary.ascend(
                 lambda a: self.robust_loss(self.encode(a, generator), reached, generator), [alpha], generator
@@ -103,11 +119,14 @@ class WithRecipe(TwoView):
 
     def conditional_term(self, z_alpha: Tensor, z_beta: Tensor) -> Tensor:
         """L_CMI, given the clusters in which the prototypes put both views."""
+        clusters = [self.cluster_of(z_alpha), self.cluster_of(z_beta)]
+        if getattr(self, "gather", False):
+            z_alpha, z_beta = gathered(z_alpha), gathered(z_beta)
+            clusters = [ranks.rows(part) for part in clusters]
         return conditional_mi(
             z_alpha,
             z_beta,
-            self.cluster_of(z_alpha),
-            self.cluster_of(z_beta),
+            *clusters,
             self.cmi_tau,
             estimator=self.cmi_estimator,
             negatives=self.cmi_negatives,
@@ -116,42 +135,52 @@ class WithRecipe(TwoView):
     @torch.no_grad()
     def cluster_of(self, z: Tensor) -> Tensor:
         """Ŷ, the pseudo-label of every row."""
-        scores = self.prototypes_(z)
+        scores = self.prototypes_(z.to(self.prototypes_.weight.dtype))
         if self.pseudo_labels == "sinkhorn":
             scores = sinkhorn(scores, iterations=self.sinkhorn_iterations, temperature=self.sinkhorn_temperature)
         return scores.argmax(1)
 
-    def _move_prototypes(self, alpha: Data, beta: Data, generator: torch.Generator) -> dict[str, float]:
-        """C ← argmin L_clu by l steps while the encoder stands still (line 4)."""
-        projector = getattr(self, "projector_", None) if self.projector_moves != "outer" else None
+    @torch.no_grad()
+    def _move_prototypes(self, u: Tensor, v: Tensor) -> dict[str, float]:
+        """C ← argmin L_clu by l steps while the encoder stands still (line 4): Z is made once."""
+        # Prototypes are always moved in full precision.
+        with torch.autocast(u.device.type, enabled=False):
+            u, v = u.detach().to(self.prototypes_.weight.dtype), v.detach().to(self.prototypes_.weight.dtype)
+            optimiser = self._prototype_optimiser([])
+            self.prototypes_.descend(u, v, optimiser, self.prototype_steps, self.prototype_tau, **self._entropy)
+            return self._clustering(u, v)
+
+    def _move_with_projector(self, alpha: Data, beta: Data, generator: torch.Generator) -> dict[str, float]:
+        """The same with a projector that moves along, as in the released code."""
+        with torch.no_grad():
+            h_u, h_v = self.represent(alpha, generator), self.represent(beta, generator)
+        optimiser = self._prototype_optimiser(list(self.projector_.parameters()))
+        for _ in range(self.prototype_steps):
+            optimiser.zero_grad(set_to_none=True)
+            self.prototypes_.loss(self.project(h_u), self.project(h_v), self.prototype_tau, **self._entropy).backward()
+            optimiser.step()
+            self.prototypes_.normalise_()
+        optimiser.zero_grad(set_to_none=True)  # else the encoder step would add to the projector's last gradient
+        with torch.no_grad():
+            return self._clustering(self.project(h_u), self.project(h_v))
+
+    def _prototype_optimiser(self, projector: list[nn.Parameter]) -> torch.optim.Optimizer:
         groups: list[dict[str, Any]] = [
             {"params": list(self.prototypes_.parameters()), "weight_decay": self.prototype_weight_decay}
         ]
-        if projector is not None:
-            groups.append({"params": list(projector.parameters()), "weight_decay": 0.0})
+        if projector:
+            groups.append({"params": projector, "weight_decay": 0.0})
         maker = torch.optim.Adam if self.prototype_optimiser == "adam" else torch.optim.SGD
-        optimiser = maker(groups, lr=self.prototype_lr)
-        entropy: dict[str, Any] = {"iterations": self.sinkhorn_iterations, "temperature": self.sinkhorn_temperature}
-        if projector is None:
-            with torch.no_grad():
-                u, v = (embeddings(self.encode(view, generator)) for view in (alpha, beta))
-            self.prototypes_.descend(u, v, optimiser, self.prototype_steps, self.prototype_tau, **entropy)
-        else:
-            with torch.no_grad():
-                h_u, h_v = self.represent(alpha, generator), self.represent(beta, generator)
-            for _ in range(self.prototype_steps):
-                optimiser.zero_grad(set_to_none=True)
-                self.prototypes_.loss(self.project(h_u), self.project(h_v), self.prototype_tau, **entropy).backward()
-                optimiser.step()
-                self.prototypes_.normalise_()
-            optimiser.zero_grad(set_to_none=True)  # else the encoder step would add to the projector's last gradient
-            with torch.no_grad():
-                u, v = self.project(h_u), self.project(h_v)
-        with torch.no_grad():
-            loss = self.prototypes_.loss(u, v, self.prototype_tau, **entropy)
+        return maker(groups, lr=self.prototype_lr)
+
+    @property
+    def _entropy(self) -> dict[str, Any]:
+        return {"iterations": self.sinkhorn_iterations, "temperature": self.sinkhorn_temperature}
+
+    def _clustering(self, u: Tensor, v: Tensor) -> dict[str, float]:
         clusters_u, clusters_v = self.cluster_of(u), self.cluster_of(v)
         return {
-            "clustering": loss.item(),
+            "clustering": self.prototypes_.loss(u, v, self.prototype_tau, **self._entropy).item(),
             "clusters_used": clusters_u.unique().numel() / self.clusters,
             "clusters_agree": (clusters_u == clusters_v).float().mean().item(),
         }

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.contrast import alignment, uniformity, worst_case_alignment
+from mario.graphs.features import is_wide
 from mario.methods.base import Method
 from mario.methods.settings import setting
 from mario.views import Chain, DropEdges, MaskFeatures
@@ -92,6 +93,7 @@ class DropAndMask(TwoView):
     # fmt: on
 
     def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
-        first = Chain(MaskFeatures(self.mask_features_1), DropEdges(self.drop_edges_1))
-        second = Chain(MaskFeatures(self.mask_features_2), DropEdges(self.drop_edges_2))
+        wide = is_wide(batch.x)
+        first = Chain(MaskFeatures(self.mask_features_1, in_parts=wide), DropEdges(self.drop_edges_1))
+        second = Chain(MaskFeatures(self.mask_features_2, in_parts=wide), DropEdges(self.drop_edges_2))
         return first(batch, generator), second(batch, generator)

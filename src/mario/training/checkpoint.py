@@ -14,10 +14,13 @@ from torch.optim import Optimizer
 from mario.errors import MarioError
 from mario.files import write_whole
 
+# 2: randomness is a function of the step (1 kept the state of a generator).
+FORMAT = 2
+
 
 @dataclass
 class Checkpoint:
-    """Weights, optimiser state, generator and position.
+    """Weights, optimiser state and position.
 
     The file is a safetensors file whose header holds the position as JSON: one rename makes the whole of it appear,
     and reading it runs no code.
@@ -34,7 +37,6 @@ class Checkpoint:
         step: int,
         model: nn.Module,
         optimiser: Optimizer,
-        generator: torch.Generator,
         records: list[dict[str, Any]],
         extra: dict[str, Any],
     ) -> "Checkpoint":
@@ -43,10 +45,9 @@ class Checkpoint:
         for index, state in optimiser.state_dict()["state"].items():
             for key, value in state.items():
                 tensors[f"optimiser.{index}.{key}"] = torch.as_tensor(value).cpu().contiguous().clone()
-        tensors["generator"] = generator.get_state()
         return cls(step, tensors, records, extra)
 
-    def restore(self, model: nn.Module, optimiser: Optimizer, generator: torch.Generator) -> None:
+    def restore(self, model: nn.Module, optimiser: Optimizer) -> None:
         try:
             model.load_state_dict(
                 {k.removeprefix("model."): v for k, v in self.tensors.items() if k.startswith("model.")}
@@ -59,11 +60,11 @@ class Checkpoint:
                 _, index, key = name.split(".", 2)
                 state.setdefault(int(index), {})[key] = value
         optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
-        generator.set_state(self.tensors["generator"])
 
     def save(self, folder: Path) -> None:
         """Write ``folder/STEP.safetensors``, then drop all but the newest two."""
-        header = {"mario": json.dumps({"step": self.step, "records": self.records, "extra": self.extra})}
+        position = {"format": FORMAT, "step": self.step, "records": self.records, "extra": self.extra}
+        header = {"mario": json.dumps(position)}
         write_whole(folder / f"{self.step:09d}.safetensors", lambda name: save_file(self.tensors, name, header))
         for old in sorted(folder.glob("*.safetensors"))[:-2]:
             old.unlink(missing_ok=True)
@@ -80,9 +81,16 @@ class Checkpoint:
                 with safe_open(file, framework="pt") as opened:
                     header = json.loads((opened.metadata() or {})["mario"])
                     tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-                return cls(header["step"], tensors, header["records"], header["extra"])
+                found = cls(header["step"], tensors, header["records"], header["extra"])
             except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
                 faults.append(f"{file}: {error}")
+                continue
+            if header.get("format", 1) != FORMAT:
+                raise MarioError(
+                    f"{file} is of format {header.get('format', 1)}, written by another version of mario, and this one "
+                    f"reads format {FORMAT}: finish the run with that version, or remove {folder} to start it again"
+                )
+            return found
         if faults:
             raise MarioError(
                 "no checkpoint can be read (" + "; ".join(faults) + f"). Remove {folder} to start this run again"

@@ -1,8 +1,10 @@
 """A method and a graph in, a trained method out."""
 
 import json
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,10 +14,15 @@ from torch import nn
 from torch.optim import Optimizer
 from torch_geometric.data import Data
 
+from mario import ranks
+from mario.encoders.norm import BatchNorm
 from mario.errors import MarioError, RunFailedError
+from mario.graphs.samplers import FullGraph
 from mario.training.checkpoint import Checkpoint
 from mario.training.log import Log
+from mario.training.prefetch import prefetched
 from mario.training.schedule import learning_rate_factor
+from mario.training.streams import BATCH, DIAGNOSTICS, STEP, stream
 
 
 class Sampler(Protocol):
@@ -23,7 +30,13 @@ class Sampler(Protocol):
 
 
 class Trainable(Protocol):
-    """What the loop needs to know of a method."""
+    """What the loop needs to know of a method.
+
+    Over ranks two more attributes count where a method has them. ``gather``: its loss is already that of all ranks,
+    so gradients are summed; without it they are averaged. ``local_statistics``: its steps may differ between ranks,
+    such as one that ends early for want of labels, so batch norm must not wait for other ranks; where not given, it is
+    what ``supervised`` is.
+    """
 
     epochs: int
     steps_per_epoch: int
@@ -49,6 +62,8 @@ class Epoch:
     losses: dict[str, float]
     pause: bool
     record: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    """Since training began, those before a resume included."""
 
 
 def pauses(epochs: int, checkpoints: int) -> list[int]:
@@ -71,79 +86,128 @@ def train(
     checkpoints: int = 10,
     save_every: float = 60.0,
     identity: dict[str, Any] | None = None,
+    prefetch: bool = True,
 ) -> Iterator[Epoch]:
     """Train ``method`` on ``graph``, one epoch for each item that is taken from the iterator.
 
     With a ``folder``, ``folder/checkpoint`` and ``folder/log.jsonl`` are kept; a run that finds a checkpoint there goes
     on from it and first yields the pauses already done, with their records. The bits it ends with are those of a run
     that was never stopped, on a CPU with as many threads. At each pause and every ``save_every`` seconds a checkpoint
-    is written. A checkpoint of another ``identity`` is refused.
+    is written. A checkpoint of another ``identity`` is refused. With ``prefetch`` sampled batches are drawn in the
+    background, which changes no bit.
+
+    Over ranks each one draws its own batches and all take the same steps; rank 0 keeps the folder. All have to take
+    every item.
     """
     assert isinstance(method, nn.Module)
+    began = time.monotonic()
     device = next((p.device for p in method.parameters()), torch.device("cpu"))
-    generator = torch.Generator().manual_seed(seed)
     sampler = method.sampler(graph)
     optimiser = method.optimiser()
+    trained = [p for group in optimiser.param_groups for p in group["params"]]
     total = method.epochs * method.steps_per_epoch
     stops = set(pauses(method.epochs, checkpoints))
     records: list[dict[str, Any]] = []
-    best, waited, step = float("inf"), 0, 0
+    best, waited, step, earlier = float("inf"), 0, 0, 0.0
+    _share_statistics(method)
+    ranks.equalise_(method.state_dict().values())
 
-    saved = Checkpoint.newest(folder / "checkpoint") if folder else None
+    saved = ranks.first(lambda: Checkpoint.newest(folder / "checkpoint")) if folder else None
     if saved:
         _check_identity(saved.extra.get("identity"), identity, folder)
-        saved.restore(method, optimiser, generator)
+        _check_ranks(saved.extra.get("ranks", 1), folder)
+        saved.restore(method, optimiser)
         step, records = saved.step, saved.records
-        best, waited = saved.extra["best"], saved.extra["waited"]
+        best, waited, earlier = saved.extra["best"], saved.extra["waited"], saved.extra["seconds"]
         for record in records:
-            yield Epoch(record["epoch"], record["step"], {}, pause=True, record=record)
-    log = Log(folder / "log.jsonl", resume_at=step) if folder else None
+            yield Epoch(record["epoch"], record["step"], {}, pause=True, record=record, seconds=earlier)
+    log = Log(folder / "log.jsonl", resume_at=step) if folder and ranks.rank() == 0 else None
     last_save = time.monotonic()
+    one_at_a_time = threading.Lock()
 
-    while step < total and not (method.patience and waited >= method.patience):
-        method.train()
-        values: dict[str, list[float]] = {}
-        for _ in range(method.steps_per_epoch):
-            factor = learning_rate_factor(
-                step, total, schedule=method.schedule, milestones=method.milestones, warmup=method.warmup
-            )
-            for group in optimiser.param_groups:
-                group["lr"] = method.lr * factor
-            batch = sampler.sample(generator).to(device)
-            optimiser.zero_grad(set_to_none=True)
-            losses = method.step(batch, generator)
-            if not all(map(_finite, losses.values())):
-                raise RunFailedError(
-                    f"the loss is not finite at step {step} ({losses}): a lower lr than {method.lr} may do"
+    def sample(generator: torch.Generator) -> Data:
+        with one_at_a_time:  # a sampler is for one thread
+            return sampler.sample(generator)
+
+    def draw(step: int) -> Data:
+        return sample(stream(seed, step, ranks.rank(), BATCH))
+
+    ahead = prefetch and not isinstance(sampler, FullGraph)
+    batches = prefetched(draw, range(step, total)) if ahead else (draw(s) for s in range(step, total))
+    with closing(batches), ranks.telling(lambda: f"at step {step}"):
+        while step < total and not (method.patience and waited >= method.patience):
+            method.train()
+            values: dict[str, list[float]] = {}
+            for _ in range(method.steps_per_epoch):
+                factor = learning_rate_factor(
+                    step, total, schedule=method.schedule, milestones=method.milestones, warmup=method.warmup
                 )
-            optimiser.step()
-            method.after_step(step, total)
-            step += 1
-            for name, value in losses.items():
-                values.setdefault(name, []).append(value)
-            if log:
-                log.write({"step": step, "lr": method.lr * factor, **losses})
+                for group in optimiser.param_groups:
+                    group["lr"] = method.lr * factor
+                batch = next(batches).to(device)
+                optimiser.zero_grad(set_to_none=True)
+                losses = _over_ranks(method.step(batch, stream(seed, step, ranks.rank(), STEP)))
+                if not all(map(_finite, losses.values())):
+                    raise RunFailedError(
+                        f"the loss is not finite at step {step} ({losses}): a lower lr than {method.lr} may do"
+                    )
+                ranks.sum_gradients(trained, 1 if getattr(method, "gather", False) else ranks.size())
+                optimiser.step()
+                method.after_step(step, total)
+                step += 1
+                for name, value in losses.items():
+                    values.setdefault(name, []).append(value)
+                if log:
+                    log.write({"step": step, "lr": method.lr * factor, **losses})
 
-        number = step // method.steps_per_epoch
-        means = {name: sum(parts) / len(parts) for name, parts in values.items()}
-        if "loss" in means:
-            waited = 0 if means["loss"] < best else waited + 1
-            best = min(best, means["loss"])
-        stopped = bool(method.patience and waited >= method.patience)
-        epoch = Epoch(number, step, means, pause=number in stops or stopped)
-        if epoch.pause and log:
-            # Diagnostics draw from a generator of their own: whether and how often they run changes no bit of training.
-            own = torch.Generator().manual_seed(seed * 1_000_003 + step)
-            diagnostics = method.diagnostics(sampler.sample(own).to(device), own)
-            if diagnostics:
-                log.write({"step": step, "epoch": number, **diagnostics})
-        yield epoch
-        if epoch.pause:
-            records.append({"epoch": number, "step": step, **epoch.record})
-        if folder and (epoch.pause or time.monotonic() - last_save > save_every):
-            extra = {"best": best, "waited": waited, "identity": identity}
-            Checkpoint.capture(step, method, optimiser, generator, records, extra).save(folder / "checkpoint")
-            last_save = time.monotonic()
+            number = step // method.steps_per_epoch
+            means = {name: sum(parts) / len(parts) for name, parts in values.items()}
+            if "loss" in means:
+                waited = 0 if means["loss"] < best else waited + 1
+                best = min(best, means["loss"])
+            stopped = bool(method.patience and waited >= method.patience)
+            # Whatever a method keeps of its own batches has to be what the checkpoint will hold.
+            ranks.equalise_(method.state_dict().values())
+            epoch = Epoch(number, step, means, pause=number in stops or stopped)
+            if epoch.pause and folder:
+                # From a stream of their own: whether and how often they run changes no bit of training.
+                own = stream(seed, step, ranks.rank(), DIAGNOSTICS)
+                diagnostics = _over_ranks(method.diagnostics(sample(own).to(device), own))
+                if diagnostics and log:
+                    log.write({"step": step, "epoch": number, **diagnostics})
+            epoch.seconds = earlier + time.monotonic() - began
+            yield epoch
+            if epoch.pause:
+                records.append({"epoch": number, "step": step, **epoch.record})
+            if log and folder and (epoch.pause or time.monotonic() - last_save > save_every):
+                extra = {"best": best, "waited": waited, "identity": identity, "ranks": ranks.size()}
+                extra["seconds"] = earlier + time.monotonic() - began
+                Checkpoint.capture(step, method, optimiser, records, extra).save(folder / "checkpoint")
+                last_save = time.monotonic()
+
+
+def _share_statistics(method: nn.Module) -> None:
+    """Let batch norm count the rows of all ranks, unless the method says that ranks may part within a step."""
+    alone = getattr(method, "local_statistics", getattr(method, "supervised", False))
+    for module in method.modules():
+        if isinstance(module, BatchNorm):
+            module.everywhere = not alone
+
+
+def _over_ranks(figures: dict[str, float]) -> dict[str, float]:
+    """The mean of each figure over the ranks that have it, the same on all of them."""
+    told = ranks.objects(figures)
+    names = dict.fromkeys(name for part in told for name in part)
+    held = {name: [part[name] for part in told if name in part] for name in names}
+    return {name: sum(parts) / len(parts) for name, parts in held.items()}
+
+
+def _check_ranks(there: int, folder: Path | None) -> None:
+    if there != ranks.size():
+        raise MarioError(
+            f"{folder} holds a checkpoint of a training over {there} ranks and here are {ranks.size()}: "
+            f"start {there}, choose another folder or remove that one"
+        )
 
 
 def _check_identity(there: Any, asked: Any, folder: Path | None) -> None:

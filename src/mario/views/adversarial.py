@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario import ranks
 from mario.errors import MarioError
+from mario.graphs.features import FeatureMatrix, Features, Perturbed
 from mario.views.view import View
 
 Loss = Callable[..., Tensor]
@@ -21,6 +23,10 @@ class AdversarialFeatures(View):
     δ starts uniform in [−ε, ε] and takes ``steps`` ascent steps of size ε on a loss. Every ascent step is also a
     backward pass through the network, weighted 1/M, so that after :meth:`ascend` the gradients of the parameters
     are the mean over the M perturbations and no pass was spent on the adversary alone.
+
+    Where a view has :class:`mario.graphs.Features` for ``x`` and the step is the paper's, δ is kept in factors
+    (:class:`mario.graphs.features.Perturbed`) and no matrix of the features' size is written. Over ranks the norm is that of
+    the perturbation of all of them.
 
     As the algorithm has it, δ is not projected back into a ball: after M steps it lies within (M + 1)·ε of zero.
 
@@ -59,7 +65,8 @@ class AdversarialFeatures(View):
         """The perturbed graph after M ascent steps on ``loss``; nothing but the features is differentiated."""
         if self.loss is None:
             raise MarioError("AdversarialFeatures as a transform needs to know what to ascend: give it loss=")
-        (data,) = self.start([data], generator)
+        data = copy.copy(data)
+        data.x = self._written_out(data.x, generator)
         for _ in range(self.steps):
             (gradient,) = torch.autograd.grad(self.loss(data), data.x)
             self._move(data.x, gradient.clone())  # autograd may hand out one number seen as a whole matrix
@@ -70,38 +77,63 @@ class AdversarialFeatures(View):
         """Accumulate the gradients of ``loss(*views)`` over M perturbations of all ``views``; return the M losses."""
         perturbed = self.start(views, generator)
         losses = []
-        for _ in range(self.steps):
-            value = loss(*perturbed)
-            (value / self.steps).backward()
-            losses.append(value.detach())
+        for step in range(self.steps):
+            last = step == self.steps - 1
             for view in perturbed:
-                if view.x.grad is not None:
-                    self._move(view.x, view.x.grad)
-                    view.x.grad = None
+                if last and isinstance(view.x, Tensor):
+                    view.x.requires_grad_(False)  # nothing follows that would ask where to go
+            value = loss(*perturbed)
+            if value.requires_grad:
+                (value / self.steps).backward()
+            losses.append(value.detach())
+            if not last:
+                for view in perturbed:
+                    self._ascend(view.x)
+        for view in perturbed:
+            if isinstance(view.x, Perturbed):
+                view.x.finish()
         return losses
 
     def start(self, views: Sequence[Data], generator: torch.Generator | None = None) -> list[Data]:
-        """Copies whose features are X + δ₀ and require a gradient.
+        """Copies whose features are X + δ₀ and can be asked for their gradient.
 
         X + δ is the leaf and not δ: their gradients are the same, and one matrix of that size is enough.
         """
         started = []
         for view in views:
             view = copy.copy(view)
-            x = torch.empty(view.x.shape, dtype=view.x.dtype)
-            x = x.uniform_(-self.epsilon, self.epsilon, generator=generator).to(view.x.device)
-            view.x = _add(x, view.x).requires_grad_()
+            factors = isinstance(view.x, Features) and self.step == "frobenius"
+            view.x = Perturbed(view.x, self.epsilon, generator) if factors else self._written_out(view.x, generator)
             started.append(view)
         return started
+
+    def _written_out(self, x: FeatureMatrix, generator: torch.Generator | None) -> Tensor:
+        if not isinstance(x, Tensor):
+            x = x.matrix()
+        dense = torch.empty(x.shape, dtype=x.dtype)
+        dense = dense.uniform_(-self.epsilon, self.epsilon, generator=generator).to(x.device)
+        return _add(dense, x).requires_grad_()
+
+    def _ascend(self, x: Tensor | Perturbed) -> None:
+        if isinstance(x, Perturbed):
+            x.move(self._scale(x.squared_norm()))
+        elif x.grad is not None:
+            self._move(x, x.grad)
+            x.grad = None
 
     @torch.no_grad()
     def _move(self, x: Tensor, gradient: Tensor) -> None:
         if self.step == "sign":
             x.add_(gradient.sign_(), alpha=self.epsilon)
         else:
-            norm = gradient.norm()
-            if norm >= torch.finfo(gradient.dtype).tiny:  # a gradient that vanishes has no direction
-                x.add_(gradient.div_(norm), alpha=self.epsilon)
+            x.add_(gradient.mul_(self._scale(gradient.norm().double().square())))
+
+    def _scale(self, squared_norm: Tensor) -> float:
+        """ε/‖∇‖_F over the rows of all ranks; a gradient that vanishes has no direction."""
+        total = squared_norm.double()
+        ranks.sum_(total)
+        norm = math.sqrt(max(total.item(), 0.0))
+        return self.epsilon / norm if norm >= torch.finfo(torch.float32).tiny else 0.0
 
 
 def _add(dense: Tensor, x: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
+from mario.graphs.features import Features
 from mario.views.view import View, check_probability
 
 
@@ -16,6 +17,8 @@ class MaskFeatures(View):
 
     Args:
         p: probability that a column is masked.
+        in_parts: leave ``x`` as :class:`mario.graphs.Features`, which mask the weight that X is multiplied by and copy
+            nothing. The encoders here take them; other code wants a matrix.
 
     Example:
         >>> data = Data(x=torch.ones(2, 4))
@@ -23,23 +26,20 @@ class MaskFeatures(View):
         [[0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
     """
 
-    def __init__(self, p: float) -> None:
+    def __init__(self, p: float, *, in_parts: bool = False) -> None:
         self.p = check_probability("p", p)
+        self.in_parts = in_parts
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
         x = data.get("x")
         if not isinstance(x, Tensor) or x.dim() != 2:
             got = f"x of shape {tuple(x.shape)}" if isinstance(x, Tensor) else "no x"
             raise MarioError(f"data has {got}; MaskFeatures needs x of shape [nodes, features]")
-        if self.p == 0:
-            return data
-        masked = (torch.rand(x.size(1), generator=generator) < self.p).to(x.device)
-        # Filled and not multiplied: 0 · NaN is NaN, and a masked column must not leak what it held.
-        if x.layout == torch.sparse_csr:
-            values = x.values().masked_fill(masked[x.col_indices()], 0)
-            data.x = torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape, check_invariants=False)
-        else:
-            data.x = x.masked_fill(masked, 0)
+        if self.p > 0:
+            masked = (torch.rand(x.size(1), generator=generator) < self.p).to(x.device)
+            data.x = Features(x, ~masked) if self.in_parts else Features(x, ~masked).matrix()
+        elif self.in_parts:
+            data.x = Features(x)
         return data
 
     def __repr__(self) -> str:

@@ -44,7 +44,7 @@ class Neighbours(Sampler):
             if isinstance(fanout, bool) or not isinstance(fanout, int) or fanout < -1:
                 raise MarioError(f"fanouts must hold whole numbers of at least 0, or -1 for all, got {fanout!r}")
         self._seed_nodes = None if nodes is None else _seed_nodes(nodes, self.num_nodes)
-        self._csr = CSR(data.edge_index, self.num_nodes, by="target")
+        self._csr = CSR(data.edge_index, self.num_nodes, by="target", ids=bool(self._edge_keys))
         self._position = torch.full((self.num_nodes,), -1, dtype=torch.int64, device=data.edge_index.device)
 
     def sample(self, generator: torch.Generator | None = None) -> Data:
@@ -63,7 +63,7 @@ class Neighbours(Sampler):
                 self._position[frontier] = torch.arange(count, count + frontier.numel(), device=seeds.device)
                 count += frontier.numel()
                 slots, owner = self._draw(frontier, fanout, generator)
-                sources = self._csr.others.index_select(0, slots)
+                sources = self._csr.ends(slots)
                 edges.append((sources, frontier[owner], slots))
                 frontier = sources[self._position.index_select(0, sources) < 0].unique()
                 found.append(frontier)

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
+from mario.graphs.paging import extremes, gather
 from mario.graphs.subgraph import count_nodes, select_rows
 
 
@@ -42,9 +43,8 @@ class Sampler(ABC):
         batch = Data(edge_index=edge_index)
         for key in self._node_keys:
             value = self.data[key]
-            # index_select: four times as fast as indexing on a CPU.
             sparse = value.layout == torch.sparse_csr
-            batch[key] = select_rows(value, nodes) if sparse else value.index_select(0, nodes)
+            batch[key] = select_rows(value, nodes) if sparse else gather(value, nodes)
         for key in self._edge_keys:
             value = self.data[key]
             batch[key] = value.index_select(self.data.__cat_dim__(key, value), edge_ids)
@@ -68,7 +68,7 @@ def check_graph(data: Data) -> int:
     if edge_index.dtype != torch.int64:
         raise MarioError(f"data.edge_index must be int64, got {edge_index.dtype}")
     if edge_index.numel():
-        low, high = (int(end) for end in edge_index.aminmax())
+        low, high = extremes(edge_index)
         if low < 0 or high >= num_nodes:
             raise MarioError(f"data.edge_index must hold node ids in 0..{num_nodes - 1}, got {low}..{high}")
     return num_nodes

@@ -1,0 +1,175 @@
+"""A whole run on GOOD-CBAS under concept shift, the paper's settings: pre-training and every probe.
+
+    python -m benchmarks.cbas [--quick] [--seeds 5] [--jobs 2]
+
+2,000 steps and 10 checkpoints with a probe each. Both train on the same sampled subgraphs from the same weights with
+the same draws. A shortened run of each, in turns, gives the CPU time of an epoch and of a checkpoint, from which that
+of the whole run follows in proportion. ``--seeds`` adds complete runs: CPU time as it was, and accuracies, paired by
+seed. They take long, the reference about half an hour a seed; those done before with the same code are kept in the
+folder ``cbas`` and not repeated.
+"""
+
+import argparse
+import hashlib
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.measuring import ROOT, folder, in_child, parser, save
+from benchmarks.reference import PlainMARIO, Settings, linear_head
+from mario.evaluation import SETS, report
+from mario.experiments.run import Run, execute
+from mario.experiments.settings import split_settings
+from mario.experiments.statistics import paired
+from mario.files import read_json
+from mario.training.loop import pauses
+from mario.training.streams import BATCH, STEP, stream
+
+SCORES = ("id_test", "ood_test")
+
+
+def plan(seed: int, epochs: int, checkpoints: int) -> Run:
+    """The run with the paper's settings, ``epochs`` and ``checkpoints`` apart; 0 leaves those as well."""
+    given = {name: value for name, value in (("epochs", epochs), ("checkpoints", checkpoints)) if value}
+    return Run.plan("good-cbas", "mario", shift="concept", seed=seed, given=given)
+
+
+def plain_epochs(run: Run, curve: list[dict[str, float]]) -> Iterator[int]:
+    """The run by the reference, one epoch for each item; ``curve`` gets the scores of every checkpoint."""
+    data = run.load()
+    ours, judged = split_settings(run.method, run.settings)
+    graph = ours.prepare(data, seed=run.seed, device="cpu")
+    sampler = ours.sampler(graph)
+    model = PlainMARIO(data.x.size(1), Settings.of(dict(run.settings)))
+    model.load_state_dict(ours.state_dict())
+    optimiser = model.optimiser()
+    classes = int(data.num_classes)
+    stops = set(pauses(ours.epochs, judged.checkpoints))
+    step = 0
+    for epoch in range(1, ours.epochs + 1):
+        model.train()
+        for _ in range(ours.steps_per_epoch):
+            batch = sampler.sample(stream(run.seed, step, 0, BATCH))
+            optimiser.zero_grad()
+            model.step(batch.x, batch.edge_index, stream(run.seed, step, 0, STEP))
+            optimiser.step()
+            step += 1
+        if epoch in stops:
+            model.eval()
+            logits = linear_head(
+                lambda: model.encoder_(data.x, data.edge_index),
+                data.y,
+                data.train_mask,
+                classes,
+                epochs=judged.probe_epochs,
+                lr=judged.probe_lr,
+                seed=run.seed + 7919 * step,
+            )
+            right = logits.argmax(1) == data.y
+            masks = {name: data[f"{name}_mask"] for name in SETS if f"{name}_mask" in data}
+            curve.append({"step": step, **{name: float(right[mask].float().mean()) for name, mask in masks.items()}})
+        yield epoch
+
+
+def child(who: str, seed: int, epochs: int, checkpoints: int) -> None:
+    """Prints CPU seconds of every epoch, of everything, and the scores."""
+    torch.set_num_threads(1)
+    run = plan(seed, epochs, checkpoints)
+    curve: list[dict[str, float]] = []
+    took = []
+    began = last = time.process_time()
+    with tempfile.TemporaryDirectory() as home:
+        where = Path(home) / "run"
+        epochs_done: Iterator[object]
+        epochs_done = plain_epochs(run, curve) if who == "plain" else execute(run, run.load(), where, device="cpu")
+        for _ in epochs_done:
+            took.append(time.process_time() - last)
+            last = time.process_time()
+        total = time.process_time() - began
+        scores = report(curve) if who == "plain" else read_json(where / "result.json")["scores"]
+    kept = {name: scores[name] for name in SCORES}
+    print(json.dumps({"cpu": total, "epochs": took, "scores": kept, "checkpoints": run.settings["checkpoints"]}))
+
+
+def whole_run(short: dict[str, Any], epochs: int, checkpoints: int) -> dict[str, float]:
+    """CPU seconds of a whole run from those of a shortened one with pauses after epochs 3 and 6."""
+    took = short["epochs"]
+    epoch = statistics.median([took[1], took[4]])
+    # A probe ends the epoch of a pause; what is written after it falls into the next.
+    pause = statistics.median([took[2], took[5]]) - epoch + max(0.0, took[3] - epoch)
+    fixed = max(0.0, short["cpu"] - sum(took)) + max(0.0, took[0] - epoch)
+    return {"epoch": epoch, "pause": pause, "fixed": fixed, "whole": fixed + epochs * epoch + checkpoints * pause}
+
+
+def complete(given: argparse.Namespace, who: str, seed: int) -> dict[str, Any]:
+    """A complete run, or the one that this code has done before."""
+    sources = [Path(__file__), *(sorted((ROOT / "src" / "mario").rglob("*.py")) if who == "ours" else [])]
+    sources += [ROOT / "benchmarks" / "reference.py"] if who == "plain" else []
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+    path = folder(given) / "cbas" / f"{who}-{seed}-{code}.json"
+    if path.is_file():
+        return json.loads(path.read_text(encoding="utf-8"))
+    found = in_child("benchmarks.cbas", "--child", who, "--seed", seed, "--epochs", 2 if given.quick else 0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found), encoding="utf-8")
+    print(who, "seed", seed, f"{found['cpu']:.0f} s", found["scores"], flush=True)
+    return found
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--seeds", type=int, default=0, help="complete runs of both, seeds 0, 1, ...")
+    options.add_argument("--jobs", type=int, default=1, help="complete runs at once, each on one thread")
+    options.add_argument("--child", choices=["ours", "plain"])
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--epochs", type=int, default=0)
+    options.add_argument("--checkpoints", type=int, default=0)
+    given = options.parse_args()
+    if given.child:
+        child(given.child, given.seed, given.epochs, given.checkpoints)
+        return
+    settings = plan(0, 0, 0).settings
+    epochs, checkpoints = int(settings["epochs"]), int(settings["checkpoints"])
+    shortened: dict[str, list[dict[str, float]]] = {"ours": [], "plain": []}
+    for seed in range(1 if given.quick else 2):
+        for who, kept in shortened.items():
+            short = in_child("benchmarks.cbas", "--child", who, "--seed", seed, "--epochs", 6, "--checkpoints", 2)
+            kept.append(whole_run(short, epochs, checkpoints))
+            print(who, {name: round(value, 3) for name, value in kept[-1].items()}, flush=True)
+    figures: dict[str, Any] = {
+        "epochs": epochs,
+        "steps_per_epoch": settings["steps_per_epoch"],
+        "checkpoints": checkpoints,
+        "shortened": {
+            who: {name: statistics.median(row[name] for row in rows) for name in rows[0]}
+            for who, rows in shortened.items()
+        },
+    }
+    pairs = [(who, seed) for seed in range(given.seeds) for who in ("ours", "plain")]
+    with ThreadPoolExecutor(given.jobs) as pool:  # each waits for a process of its own
+        done = dict(zip(pairs, pool.map(lambda pair: complete(given, *pair), pairs), strict=True))
+    if done:
+        scores = {
+            who: {name: [done[who, seed]["scores"][name] for seed in range(given.seeds)] for name in SCORES}
+            for who in ("ours", "plain")
+        }
+        figures["complete"] = {
+            "seeds": given.seeds,
+            "jobs": given.jobs,
+            "cpu": {who: [done[who, seed]["cpu"] for seed in range(given.seeds)] for who in ("ours", "plain")},
+            "scores": scores,
+            "paired": {name: asdict(paired(scores["ours"][name], scores["plain"][name])) for name in SCORES},
+        }
+    save(given, "cbas", figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,552 @@
+"""Figures into the documentation: python -m benchmarks.write [--from benchmarks/out] [--to docs]
+
+What stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` in docs/performance.md and docs/scaling.md is
+written anew from the JSON; the text around it is written by hand and names no figure. A part that has not been
+measured says so.
+"""
+
+import argparse
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import cost_model
+from benchmarks.measuring import GIB, MIB, OUT, ROOT, load
+from benchmarks.picture import draw
+
+Figures = Mapping[str, dict[str, Any]]
+ETHERNET = cost_model.Network(latency=50e-6, bandwidth=1.25e9)
+PARTS = (
+    "limits",
+    "contrast",
+    "step",
+    "cbas",
+    "messages",
+    "probe",
+    "sampling",
+    "startup",
+    "full_batch",
+    "batches",
+    "ranks",
+    "less_than_exact",
+)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--from", dest="where", type=Path, default=OUT)
+    options.add_argument("--to", type=Path, default=ROOT / "docs")
+    given = options.parse_args()
+    figures = {part: found for part in PARTS if (found := load(given.where, part)) is not None}
+    for name, sections in (("performance.md", PERFORMANCE), ("scaling.md", SCALING)):
+        text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        for section, render in sections.items():
+            text = between(text, section, render(figures, given.where))
+        (given.to / name).write_text(text, encoding="utf-8")
+    (given.to / "performance.svg").write_text(draw(figures), encoding="utf-8")
+    print(f"{given.to}/performance.md, performance.svg and scaling.md, from {', '.join(figures) or 'nothing'}")
+
+
+def between(text: str, name: str, content: str) -> str:
+    """``text`` with ``content`` between the markers of ``name``."""
+    pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
+    if not pattern.search(text):
+        raise SystemExit(f"there are no markers for {name}")
+    return pattern.sub(lambda found: f"{found[1]}\n{content.strip()}\n\n{found[2]}", text)
+
+
+# Numbers as they are read ---------------------------------------------------------------------------------------------
+
+
+def seconds(value: float) -> str:
+    for unit, size in (("h", 3600.0), ("min", 120.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size:
+            return f"{value / (60.0 if unit == 'min' else size):.3g} {unit}"
+    return f"{value * 1e9:.3g} ns"
+
+
+def size(value: float) -> str:
+    return f"{value / GIB:.2f} GiB" if value >= GIB else f"{value / MIB:.0f} MiB"
+
+
+def rate(value: float, unit: str) -> str:
+    return f"{value / 1e9:.1f} G{unit}/s"
+
+
+def times(value: float) -> str:
+    return f"{value:.1f}×" if value < 100 else f"{value:.0f}×"
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.0f} %"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A Markdown table whose first ``left`` columns are text."""
+    line = "|" + "|".join(["---"] * left + ["---:"] * (len(head) - left)) + "|"
+    return "\n".join(["| " + " | ".join(head) + " |", line, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def needs(*parts: str) -> Callable[[Callable[[Figures], str]], Callable[[Figures, Path], str]]:
+    """A section that is written where the figures of ``parts`` are there, and says what is missing where not."""
+
+    def wrap(render: Callable[[Figures], str]) -> Callable[[Figures, Path], str]:
+        def write(figures: Figures, where: Path) -> str:
+            missing = [part for part in parts if part not in figures]
+            return f"Not measured yet: {', '.join(missing)}." if missing else render(figures)
+
+        return write
+
+    return wrap
+
+
+def row_of(rows: Sequence[dict[str, Any]], nodes: int, wide: bool = False) -> dict[str, Any] | None:
+    return next((row for row in rows if row["nodes"] == nodes and row.get("wide", False) == wide), None)
+
+
+# docs/performance.md --------------------------------------------------------------------------------------------------
+
+
+@needs("limits")
+def machine(figures: Figures) -> str:
+    limits = figures["limits"]
+    about = limits["machine"]
+    one, two = limits["threads"]["1"], limits["threads"]["2"]
+    rows = [
+        ("product of 2,048² float32 matrices", "matmul_flops", "flop"),
+        ("b + s·c over arrays of 128 MiB", "triad_bytes", "B"),
+        ("rows of 512 B in random order, read and written", "gather_512_bytes", "B"),
+        ("rows of 1,200 B in random order, read and written", "gather_1200_bytes", "B"),
+        ("exponentials in cache", "exp", ""),
+    ]
+    text = table(
+        ["limit", "1 thread", "2 threads"],
+        [[title, rate(one[key], unit), rate(two[key], unit)] for title, key, unit in rows]
+        + [["smallest call into torch", seconds(one["call_seconds"]), seconds(two["call_seconds"])]],
+    )
+    dates = sorted({found["machine"]["date"] for found in figures.values()})
+    commits = sorted({found["machine"]["commit"] for found in figures.values()})
+    quick = " **Quick mode: sizes and rounds too small to quote.**" if limits["quick"] else ""
+    return (
+        f"{about['cpu']}, {about['cores']} cores, {size(about['memory'])}; Python {about['python']}, "
+        f"torch {about['torch']}; measured {' and '.join(dates)} at {', '.join(commits)}.{quick}\n\n{text}"
+    )
+
+
+def demands(figures: Figures, where: Path) -> str:
+    """What issue 4 asks for, and what was found."""
+    rows: list[list[str]] = []
+
+    def add(what: str, wanted: str, found: str, met: bool) -> None:
+        rows.append([what, wanted, found, "yes" if met else "**no**"])
+
+    step = row_of(figures["step"]["rows"], 8_000) if "step" in figures else None
+    if step:
+        quicker = step["plain"]["cpu"] / step["ours"]["cpu"]
+        smaller = step["plain"]["bytes"] / step["ours"]["bytes"]
+        add("a step at 8,000 nodes, CPU time", "5× less", f"{times(quicker)} less", quicker >= 5)
+        add("a step at 8,000 nodes, peak memory over the inputs", "12× less", f"{times(smaller)} less", smaller >= 12)
+    if "contrast" in figures:
+        shares = {row["nodes"]: row["share"] for row in figures["contrast"]["rows"]}
+        shown = ", ".join(f"{percent(share)} at {nodes:,}" for nodes, share in shares.items())
+        add("`info_nce` of the matrix-multiply rate, N ≥ 4,000", "80 %", shown, min(shares.values()) >= 0.8)
+        large = figures["contrast"].get("large")
+        if large:
+            found = f"{size(large['peak'])} at {large['nodes']:,}"
+            add("full-batch InfoNCE of 100,000 nodes, whole process", "2 GiB", found, large["peak"] < 2 * GIB)
+    if "cbas" in figures:
+        cbas = figures["cbas"]
+        ratio = cbas["shortened"]["plain"]["whole"] / cbas["shortened"]["ours"]["whole"]
+        found = f"{times(ratio)} less, in proportion"
+        if "complete" in cbas:
+            cpu = cbas["complete"]["cpu"]
+            ratio = sum(cpu["plain"]) / sum(cpu["ours"])
+            found = f"{times(ratio)} less, {cbas['complete']['seeds']} complete runs"
+        add("a whole run on GOOD-CBAS, CPU time", "6× less", found, ratio >= 6)
+        if "complete" in cbas:
+            equal = cbas["complete"]["paired"]["ood_test"]
+            low, high = 100 * equal["ci_low"], 100 * equal["ci_high"]
+            shown = f"{100 * equal['mean_difference']:+.1f} points ({low:+.1f} to {high:+.1f}), n = {equal['n']}"
+            # No number of runs shows that two things are equal, only how far apart they can be.
+            verdict = "not told apart" if low <= 0 <= high else "**no**"
+            rows.append(["its OOD accuracy less the reference's", "equal", shown, verdict])
+    if "ranks" in figures:
+        kinds = figures["ranks"]["kinds"]
+        gain = kinds["2"]["batches_per_second"] / kinds["1"]["batches_per_second"]
+        add("two ranks against one on one core, throughput", "1.6×", times(gain), gain >= 1.6)
+    return table(["what", "asked", "found", "met"], rows, left=4) if rows else "Not measured yet."
+
+
+def p_value(paired: Mapping[str, Any]) -> str:
+    return "–" if paired["p_wilcoxon"] is None else f"{paired['p_wilcoxon']:.2f}"
+
+
+@needs("step")
+def step(figures: Figures) -> str:
+    rows = []
+    for row in figures["step"]["rows"]:
+        ours, plain = row["ours"], row.get("plain")
+        share = sum(row["work"].values()) / row["matmul_flops"] / (ours["cpu"] if row["threads"] == 1 else ours["wall"])
+        rows.append(
+            [
+                f"{row['nodes']:,}" + (", 6,805 sparse words" if row["wide"] else ""),
+                seconds(ours["cpu"]),
+                seconds(plain["cpu"]) if plain else "",
+                times(plain["cpu"] / ours["cpu"]) if plain else "",
+                size(ours["bytes"]),
+                size(plain["bytes"]) if plain else "",
+                times(plain["bytes"] / ours["bytes"]) if plain else "",
+                percent(share),
+            ]
+        )
+    text = table(["nodes", "ours, CPU", "plain, CPU", "", "ours, peak", "plain, peak", "", "products"], rows)
+    again = figures["step"]["again"]
+    cpu = again["cpu"]
+    ratios = {name: cpu[f"plain:{name}"] / cpu["ours"] for name in ("nothing", "projector", "encoder")}
+    return (
+        f"{text}\n\nWhat the prototype steps of the reference run again matters on small graphs. At {again['nodes']:,} "
+        f"nodes it takes {times(ratios['projector'])} the CPU time of ours when that is the projector, as in the "
+        f"released code and in the table; {times(ratios['nothing'])} when it is nothing; {times(ratios['encoder'])} "
+        "when it is the whole network."
+    )
+
+
+@needs("contrast")
+def contrast(figures: Figures) -> str:
+    rows = []
+    for row in figures["contrast"]["rows"]:
+        cpu, peak = row["cpu"], row["bytes"]
+        for name in ("info_nce", "conditional_mi"):
+            plain = f"{name} plain"
+            rows.append(
+                [
+                    f"`{name}`",
+                    f"{row['nodes']:,}",
+                    seconds(cpu[name]),
+                    seconds(cpu[plain]) if plain in cpu else "",
+                    size(peak[name]),
+                    size(peak[plain]) if plain in peak else "",
+                    percent(row["share"]) if name == "info_nce" else "",
+                ]
+            )
+    text = table(["loss", "nodes", "ours", "plain", "ours, peak", "plain, peak", "of the product rate"], rows)
+    large = figures["contrast"].get("large")
+    if large:
+        text += (
+            f"\n\n{large['nodes']:,} nodes on {large['threads']} threads: {seconds(large['wall'])} of wall time, "
+            f"{percent(large['share'])} of the product rate; the whole process, torch and inputs included, peaked at "
+            f"{size(large['peak'])}."
+        )
+    return text
+
+
+@needs("cbas")
+def cbas(figures: Figures) -> str:
+    found = figures["cbas"]
+    ours, plain = found["shortened"]["ours"], found["shortened"]["plain"]
+    titles = {
+        "epoch": f"an epoch of {found['steps_per_epoch']} steps",
+        "pause": "a checkpoint: probe, scores, files",
+        "whole": f"all: {found['epochs']} epochs, {found['checkpoints']} checkpoints",
+    }
+    rows = [[title, seconds(ours[k]), seconds(plain[k]), times(plain[k] / ours[k])] for k, title in titles.items()]
+    text = "In proportion from shortened runs:\n\n" + table(["CPU time of", "ours", "plain", ""], rows)
+    done = found.get("complete")
+    if not done:
+        return text + "\n\nComplete runs have not been made: `python -m benchmarks.cbas --seeds 5`."
+    count = done["seeds"]
+    text += f"\n\nComplete runs, seeds 0 to {count - 1}, {done['jobs']} at once:\n\n"
+    mean = {who: sum(done["cpu"][who]) / count for who in ("ours", "plain")}
+    rows = [["CPU time", seconds(mean["ours"]), seconds(mean["plain"]), times(mean["plain"] / mean["ours"]), ""]]
+    for name, title in (("id_test", "ID accuracy"), ("ood_test", "OOD accuracy")):
+        both = [f"{100 * sum(done['scores'][who][name]) / count:.1f} %" for who in ("ours", "plain")]
+        pair = done["paired"][name]
+        gap = f"{100 * pair['mean_difference']:+.1f} ({100 * pair['ci_low']:+.1f} to {100 * pair['ci_high']:+.1f})"
+        rows.append([title, *both, gap, p_value(pair)])
+    return text + table(["mean over seeds", "ours", "plain", "ratio, or difference (95 %)", "p"], rows)
+
+
+@needs("messages")
+def messages(figures: Figures) -> str:
+    rows = []
+    for row in figures["messages"]["rows"]:
+        cpu = row["cpu"]
+        rows.append(
+            [
+                row["graph"],
+                f"{row['nodes']:,}",
+                f"{row['edges']:,}",
+                str(row["width"]),
+                seconds(cpu["ours"]),
+                seconds(cpu["pyg"]),
+                times(cpu["pyg"] / cpu["ours"]),
+                seconds(cpu["torch sparse"]),
+                seconds(cpu["ours, making"]),
+                seconds(cpu["pyg, making"]),
+                seconds(row["gather_seconds"]),
+            ]
+        )
+    head = ["graph", "nodes", "edges", "width", "ours", "PyG", "", "torch's CSR"]
+    return table([*head, "ours, making Ã", "PyG, making Ã", "gathering alone"], rows)
+
+
+@needs("probe", "limits")
+def probe(figures: Figures) -> str:
+    call = figures["limits"]["threads"]["1"]["call_seconds"]
+    names = ("encoder each epoch", "autograd", "ours", "ten at once", "optimum")
+    rows, notes = [], []
+    for row in figures["probe"]["rows"]:
+        rows.append([row["problem"], *(seconds(row["cpu"][name]) for name in names)])
+        losses = ", ".join(f"{name} {value:.4f}" for name, value in row["loss"].items())
+        epoch = row["cpu"]["ours"] / row["epochs"]
+        notes.append(
+            f"{row['problem']}: training loss {losses}; an epoch of ours takes as long as {epoch / call:.0f} of the "
+            "smallest calls into torch."
+        )
+    return table(["problem", *names], rows) + "\n\n" + "\n".join(f"- {note}" for note in notes)
+
+
+@needs("sampling", "limits")
+def sampling(figures: Figures) -> str:
+    found = figures["sampling"]
+    gather = figures["limits"]["threads"]["1"]["gather_512_bytes"]
+    rows = [
+        [
+            row["sampler"],
+            seconds(row["set_up"]),
+            f"{row['nodes']:,}",
+            f"{row['edges']:,}",
+            seconds(row["sample"]),
+            seconds(row["train"]),
+            f"{row['sample'] / row['train']:.2f}",
+            seconds(row["plain"]),
+            percent(row["gathered"] / gather / row["sample"]),
+        ]
+        for row in found["rows"]
+    ]
+    head = ["sampler", "set-up", "nodes", "edges", "sample", "train", "sample / train", "plain", "reading rows"]
+    return (
+        f"{found['nodes']:,} nodes, {found['edges']:,} edges, {found['features']} features; a GCN of 2 layers, "
+        f"{found['hidden']} wide.\n\n{table(head, rows)}"
+    )
+
+
+@needs("startup")
+def startup(figures: Figures) -> str:
+    commands = figures["startup"]["commands"]
+    rows = [[f"`{name}`", seconds(both["cpu"]), seconds(both["wall"])] for name, both in commands.items()]
+    return table(["a fresh interpreter", "CPU", "wall"], rows)
+
+
+@needs("batches")
+def batches(figures: Figures) -> str:
+    found = figures["batches"]["rows"]
+    rows = [
+        [
+            f"{row['nodes']:,}",
+            f"{row['batch']:,.0f}",
+            seconds(row["wall"]),
+            seconds(row["cpu"]),
+            f"{row['batches']:,.0f}",
+            seconds(row["epoch_wall"]),
+            size(row["peak"]),
+            seconds(row["making"]),
+        ]
+        for row in found
+    ]
+    head = [
+        "nodes",
+        "a batch",
+        "wall a batch",
+        "CPU a batch",
+        "batches an epoch",
+        "an epoch",
+        "peak",
+        "making the graph",
+    ]
+    first, last = found[0], found[-1]
+    growth = last["epoch_wall"] / first["epoch_wall"]
+    more = (last["peak"] - first["peak"]) / (last["nodes"] - first["nodes"])
+    return (
+        f"{table(head, rows, left=0)}\n\nFrom the first row to the last the nodes grow "
+        f"{last['nodes'] / first['nodes']:.1f} times, the time of an epoch {growth:.1f} times; each further node adds "
+        f"{more:.1f} bytes to the peak."
+    )
+
+
+@needs("full_batch")
+def full_batch(figures: Figures) -> str:
+    found = figures["full_batch"]
+    rows = [[row["method"], f"{row['peak_gib']:.2f} GiB", seconds(row["wall"])] for row in found["rows"]]
+    return table(["method", "peak of the whole process", "wall"], rows)
+
+
+@needs("less_than_exact")
+def less_than_exact(figures: Figures) -> str:
+    rows = []
+    for dataset, found in figures["less_than_exact"]["datasets"].items():
+        for name, row in found["variants"].items():
+            gap = ""
+            if "difference" in row:
+                gap = f"{100 * row['difference']:+.1f} ({100 * row['low']:+.1f} to {100 * row['high']:+.1f})"
+            score = f"{100 * row['mean']:.1f} ± {100 * row['sd']:.1f} %"
+            what = f"{dataset}, {found['steps']} steps"
+            rows.append([what, name, str(row["pairs"]), score, gap, seconds(row["cpu"])])
+    return table(["dataset", "variant", "n", "OOD accuracy", "less the exact one's (95 %)", "CPU"], rows, left=2)
+
+
+@needs("ranks")
+def ranks(figures: Figures) -> str:
+    found = figures["ranks"]
+    alone = found["kinds"]["1"]["batches_per_second"]
+    titles = {"1": "1 rank", "2": "2 ranks", "4": "4 ranks on 2 cores", "2 apart": "2 processes, unconnected"}
+    rows = []
+    for kind, title in titles.items():
+        one = found["kinds"][kind]
+        sent = one["messages"]
+        rows.append(
+            [
+                title,
+                f"{one['batches_per_second']:.2f}",
+                times(one["batches_per_second"] / alone),
+                f"{sent['calls']:.0f}",
+                size(sent["bytes"]) if sent["bytes"] >= MIB else f"{sent['bytes'] / 1024:.0f} KiB",
+                seconds(sent["seconds"]) if sent["calls"] else "",
+            ]
+        )
+    head = ["", "batches a second", "", "messages a step", "their size", "in messages, a step"]
+    return f"Batches of {found['batch_nodes']:,.0f} nodes.\n\n{table(head, rows)}"
+
+
+def limits_of(figures: Figures, where: Path) -> str:
+    """Which limit each part is at: the time that its work would take at the limit, as a share of what it took."""
+    if "limits" not in figures:
+        return "Not measured yet."
+    one = figures["limits"]["threads"]["1"]
+    rows: list[list[str]] = []
+
+    def add(part: str, took: float, bound: float, limit: str) -> None:
+        share = bound / took
+        cached = share > 1.05 and limit.startswith("reading")
+        said = f"{percent(share)}: rows come from cache" if cached else percent(share)
+        rows.append([part, limit, seconds(took), seconds(bound), said])
+
+    if "contrast" in figures:
+        row = figures["contrast"]["rows"][-1]
+        took = row["cpu"]["info_nce"]
+        add(f"`info_nce`, {row['nodes']:,} nodes", took, took * row["share"], "matrix products")
+    if "step" in figures:
+        for row in figures["step"]["rows"]:
+            if row["nodes"] in (1_000, 8_000) and row["threads"] == 1:
+                title = f"a step, {row['nodes']:,} nodes" + (", sparse words" if row["wide"] else "")
+                # The dense product with X that `work` counts is a sparse one here.
+                needed = row["work"]["contrast"] if row["wide"] else sum(row["work"].values())
+                add(title, row["ours"]["cpu"], needed / row["matmul_flops"], "matrix products")
+    if "messages" in figures:
+        for row in figures["messages"]["rows"]:
+            title = f"message passing, {row['nodes']:,} nodes"
+            add(title, row["cpu"]["ours"], row["gather_seconds"] / 2, "reading a row for every edge")
+    if "probe" in figures:
+        for row in figures["probe"]["rows"]:
+            flops, calls = row["flops"] / one["matmul_flops"], 11 * row["epochs"] * one["call_seconds"]
+            limit = "matrix products" if flops > calls else "eleven small calls an epoch"
+            add(f"the probe, {row['problem']}", row["cpu"]["ours"], max(flops, calls), limit)
+    if "sampling" in figures:
+        for row in figures["sampling"]["rows"]:
+            bound = row["gathered"] / one["gather_512_bytes"]
+            add(f"sampling, {row['sampler']}", row["sample"], bound, "reading the batch's rows")
+    if "startup" in figures:
+        commands = figures["startup"]["commands"]
+        add("`mario --help`", commands["mario --help"]["cpu"], commands["python alone"]["cpu"], "Python itself")
+        imported = commands["import torch_geometric"]["cpu"]
+        add("`mario.MARIO`", commands["mario.MARIO"]["cpu"], imported, "importing PyG and torch")
+    if "ranks" in figures:
+        kinds = figures["ranks"]["kinds"]
+        two, apart = (1 / kinds[kind]["batches_per_second"] for kind in ("2", "2 apart"))
+        add("two ranks, a batch", two, apart, "two cores without a message")
+    return table(["part", "limit", "took", "at the limit", "share"], rows, left=2)
+
+
+# docs/scaling.md ------------------------------------------------------------------------------------------------------
+
+
+def measured_rates(figures: Figures, where: Path) -> str:
+    rates = cost_model.Rates.read(where)
+    if rates is None:
+        return "Not measured yet: batches, ranks."
+    middle = sorted(rates.step_seconds)[len(rates.step_seconds) // 2]
+    rows = [
+        ["t, a step of one rank on one core", seconds(middle)],
+        ["n, nodes in its batch", f"{rates.batch_nodes:,.0f}"],
+        ["c, longer while the other core works", f"{rates.contention:.2f}×"],
+        ["m, messages in a step", f"{rates.messages:.0f}"],
+        ["B, bytes in them", size(rates.message_bytes)],
+        ["a message of 4 B between two ranks here", seconds(rates.latency)],
+        ["large messages between two ranks here", rate(rates.bandwidth, "B")],
+        ["M₀, memory of a rank without the graph", size(rates.base_bytes)],
+        ["μ, bytes for each node of the graph", f"{rates.node_bytes:.1f}"],
+    ]
+    return table(["measured", ""], rows)
+
+
+def predictions(figures: Figures, where: Path) -> str:
+    rates = cost_model.Rates.read(where)
+    if rates is None:
+        return "Not measured yet: batches, ranks."
+    rows = [
+        [
+            f"{count:,}",
+            size(cost.memory),
+            size(cost.sent),
+            seconds(cost.step),
+            f"{cost.hours:,.1f}" if cost.hours < 100 else f"{cost.hours:,.0f}",
+        ]
+        for count, cost in cost_model.table(rates, ETHERNET)
+    ]
+    disk = cost_model.table(rates, ETHERNET, [1])[0][1].disk
+    head = ["ranks", "memory a rank", "sent a rank and step", "a step", "hours an epoch"]
+    return f"{table(head, rows, left=0)}\n\nThe graph takes {size(disk)} on disk."
+
+
+def held_against(figures: Figures, where: Path) -> str:
+    rows = cost_model.check(where)
+    if not rows:
+        return "Not measured yet: batches, ranks."
+    shown = [
+        [
+            str(row["ranks"]),
+            f"{row['predicted']:.2f}",
+            f"{row['measured']:.2f}",
+            f"{100 * (row['predicted'] / row['measured'] - 1):+.0f} %",
+        ]
+        for row in rows
+    ]
+    text = table(["ranks on 2 cores", "predicted, batches a second", "measured", "off by"], shown, left=0)
+    two, four = (next(row for row in rows if row["ranks"] == count) for count in (2, 4))
+    said = " and ".join(f"{name} {four[name] / two[name]:.2f}×" for name in ("predicted", "measured"))
+    return f"{text}\n\nFour ranks on two cores against two: {said} the throughput."
+
+
+Section = Callable[[Figures, Path], str]
+PERFORMANCE: dict[str, Section] = {
+    "demands": demands,
+    "machine": machine,
+    "limits": limits_of,
+    "step": step,
+    "contrast": contrast,
+    "cbas": cbas,
+    "messages": messages,
+    "probe": probe,
+    "sampling": sampling,
+    "startup": startup,
+    "full_batch": full_batch,
+    "batches": batches,
+    "ranks": ranks,
+    "less_than_exact": less_than_exact,
+}
+SCALING: dict[str, Section] = {"rates": measured_rates, "predictions": predictions, "check": held_against}
+
+
+if __name__ == "__main__":
+    main()

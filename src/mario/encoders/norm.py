@@ -1,0 +1,105 @@
+"""Batch norm whose statistics are those of all ranks."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from mario import ranks
+from mario.errors import MarioError
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Batch normalisation (Ioffe & Szegedy, ICML 2015) over the rows of all ranks.
+
+    In one process and in evaluation it is :class:`torch.nn.BatchNorm1d`. While ranks train together, each with its own
+    number of rows, values, gradients and running statistics are those of one process that holds all rows: one
+    exchange of 2 × features + 1 numbers a rank in the forward pass, one of 2 × features in the backward.
+
+    Attributes:
+        everywhere: with ``False`` a rank normalises by its own rows alone. That is for a method that does not run the
+            same passes on all ranks.
+
+    Example:
+        >>> BatchNorm(2)(torch.tensor([[0.0, 1.0], [2.0, 5.0]])).detach().round()
+        tensor([[-1., -1.],
+                [ 1.,  1.]])
+    """
+
+    everywhere: bool = True
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not self.training or not self.everywhere or ranks.size() == 1:
+            return super().forward(input)
+        self._check_input_dim(input)
+        mean, variance, count = shared_statistics(input)
+        if count < 2:
+            raise MarioError("batch norm cannot be trained on one row: set batch_norm=False")
+        if self.track_running_stats:
+            self._remember(mean, variance * (count / (count - 1)))
+        # The running statistics of a reduced precision are kept in full; so are those that normalise.
+        inverse = (variance + self.eps).rsqrt()
+        weight = self.weight if self.affine else torch.ones_like(mean)
+        bias = self.bias if self.affine else torch.zeros_like(mean)
+        return _Normalise.apply(input, weight, bias, mean, inverse, count)
+
+    @torch.no_grad()
+    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        assert self.num_batches_tracked is not None
+        self.num_batches_tracked.add_(1)
+        momentum = self.momentum if self.momentum is not None else 1.0 / float(self.num_batches_tracked)
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
+        self.running_var.lerp_(variance.to(self.running_var.dtype), momentum)
+
+
+@torch.no_grad()
+def shared_statistics(x: Tensor) -> tuple[Tensor, Tensor, int]:
+    """Mean and biased variance of each column over the rows of all ranks, and the number of those rows.
+
+    Each rank tells its count, mean and sum of squared deviations, which are put together without a difference of large
+    numbers (Chan et al. 1979).
+    """
+    wide = torch.promote_types(x.dtype, torch.float32)
+    own = torch.zeros(2, x.size(1) + 1, dtype=wide, device=x.device)
+    if x.size(0):
+        variance, own[0, 1:] = torch.var_mean(x.to(wide), dim=0, correction=0)
+        own[1, 1:] = variance * x.size(0)
+    own[0, 0] = x.size(0)  # exact in float32 up to 16 million rows
+    told = ranks.stacked(own)
+    counts, means, squares = told[:, 0, :1], told[:, 0, 1:], told[:, 1, 1:]
+    total = counts.sum()
+    mean = (counts * means).sum(0) / total
+    variance = (squares.sum(0) + (counts * (means - mean).square()).sum(0)) / total
+    return mean, variance, int(total)
+
+
+class _Normalise(torch.autograd.Function):
+    # y = γ (x − μ)/σ + β with μ and σ of all rows, so that a row's gradient is
+    # γ/σ (g − mean(g) − x̂ mean(g x̂)) with means over the rows of all ranks; those of γ and β are this rank's part.
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, inverse: Tensor, count: int) -> Tensor:
+        ctx.save_for_backward(x, weight, mean, inverse)
+        ctx.count = count
+        scale = inverse * weight
+        return torch.addcmul(bias - mean * scale, x, scale).to(x.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, mean, inverse = ctx.saved_tensors
+        grad = grad.to(mean.dtype)
+        # Σ g x̂ = (Σ g x − μ Σ g)/σ would lose digits where μ is far from zero.
+        centred = x - mean
+        sums = torch.stack([grad.sum(0), (grad * centred).sum(0).mul_(inverse)])
+        d_bias, d_weight = sums.clone().unbind()
+        if ctx.needs_input_grad[0]:
+            mean_g, mean_gx = ranks.sum_(sums) / ctx.count
+            centred.mul_(inverse * mean_gx).add_(mean_g)
+            d_x = torch.sub(grad, centred, out=centred).mul_(inverse * weight).to(x.dtype)
+        else:
+            d_x = None
+        return d_x, d_weight.to(weight.dtype), d_bias.to(weight.dtype), None, None, None

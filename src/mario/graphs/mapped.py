@@ -1,0 +1,205 @@
+"""A graph as a folder of arrays that are read where they are touched: for graphs that fit in no memory.
+
+``x.npy`` ([N, F]), ``edge_index.npy`` (int64 [2, E], edges grouped by source), ``starts.npy`` (int64 [N + 1]; the edges
+that leave v are the columns ``starts[v]`` to ``starts[v + 1]``), one ``.npy`` for each other tensor, and ``graph.json``
+with the plain attributes. It is written last: a folder without it is no graph. Nothing is ever pickled.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import is_undirected
+
+from mario.errors import MarioError, RunFailedError
+from mario.files import read_json, write_json
+from mario.graphs.csr import CSR
+from mario.graphs.paging import blocks, count_not_finite, extremes, map_array, mapping_of
+from mario.graphs.subgraph import count_nodes
+
+_FORMAT = 1
+_ABOUT = "graph.json"
+_GRID = ("x", "edge_index", "starts")
+
+
+def save_mapped(data: Data, folder: str | os.PathLike[str]) -> None:
+    """Write a graph to a new ``folder``, for `load_mapped`.
+
+    Edges are put in the order of their source; those of one source keep theirs. Features must be dense, and there may
+    be no tensor of edges but ``edge_index``.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as home:
+        ...     save_mapped(Data(x=torch.eye(2), edge_index=torch.tensor([[1], [0]]), name="two"), f"{home}/two")
+        ...     load_mapped(f"{home}/two")
+        Data(x=[2, 2], edge_index=[2, 1], name='two')
+    """
+    x, edge_index = data.get("x"), data.get("edge_index")
+    if not isinstance(x, Tensor) or x.layout != torch.strided or not isinstance(edge_index, Tensor):
+        raise MarioError("a mapped graph needs data.x, a dense matrix, and data.edge_index; save_graph writes others")
+    csr = CSR(edge_index, count_nodes(data))
+    ordered = edge_index if csr.edge_ids is None else edge_index.index_select(1, csr.edge_ids)
+    tensors: dict[str, Tensor] = {"x": x, "edge_index": ordered, "starts": csr.starts}
+    plain: dict[str, Any] = {}
+    for key, value in data.to_dict().items():
+        if key in _GRID:
+            continue
+        if isinstance(value, Tensor) and data.is_edge_attr(key):
+            raise MarioError(f"data.{key} belongs to edges, which a mapped graph does not hold; del data.{key} first")
+        (tensors if isinstance(value, Tensor) else plain)[key] = value
+    home = new_folder(folder)
+    for key, value in tensors.items():
+        array = value.detach().cpu().numpy()
+        write_array(home / f"{key}.npy", array.dtype, array.shape, [array])
+    finish_folder(home, tuple(tensors), plain, symmetric=is_undirected(edge_index, num_nodes=count_nodes(data)))
+
+
+def load_mapped(folder: str | os.PathLike[str]) -> Data:
+    """The graph in a folder of `save_mapped` or of `mario.graphs.shifting`; tensors read from disk what is touched.
+
+    They are plain tensors, and read-only: a write to one ends the process, so ``clone()`` it first. Samplers and checks
+    let go of what they have read. A file that has changed since the folder was written is checked as a whole, once.
+    """
+    home = Path(folder)
+    about = read_about(home)
+    try:
+        values = {key: _mapped(home, key, facts) for key, facts in about["arrays"].items()}
+        x, edge_index, starts = (values[key] for key in _GRID)
+        del values["starts"]
+        _check_shapes(x, edge_index, starts)
+        if not all(_unchanged(home, key, about["arrays"][key]) for key in ("edge_index", "starts")):
+            _check_order(edge_index, starts)
+        elif (mapping := mapping_of(edge_index)) is not None:
+            mapping.facts["extremes"] = tuple(about["extremes"])
+        if (mapping := mapping_of(x)) is not None and _unchanged(home, "x", about["arrays"]["x"]):
+            mapping.facts["not_finite"] = 0
+        if (mapping := mapping_of(edge_index)) is not None:
+            mapping.starts, mapping.symmetric = starts, bool(about["symmetric"])
+        return Data.from_dict({**values, **about["plain"]})
+    except MarioError as error:
+        raise MarioError(f"{home} is not a sound graph: {error}") from None
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, EOFError) as error:
+        raise MarioError(f"{home} is not a graph that mario wrote, or is damaged: {error}") from None
+
+
+def is_mapped(data: Data) -> bool:
+    """Whether the features of ``data`` are on disk."""
+    x = data.get("x")
+    return isinstance(x, Tensor) and mapping_of(x) is not None
+
+
+def new_folder(folder: str | os.PathLike[str]) -> Path:
+    """An empty folder, made where there is none."""
+    home = Path(folder)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        empty = not any(home.iterdir())
+    except OSError as error:
+        raise MarioError(f"cannot make the folder {home}: {error.strerror}") from None
+    if not empty:
+        raise MarioError(f"{home} is not empty; a graph is written to a new folder")
+    return home
+
+
+def write_array(path: Path, dtype: Any, shape: Sequence[int], parts: Iterable[np.ndarray]) -> None:
+    """An ``.npy`` file of a known shape from consecutive parts of it, so that it need never be in memory as a whole."""
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": tuple(shape)}
+    try:
+        with path.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            for part in parts:
+                np.ascontiguousarray(part, dtype=dtype).tofile(file)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise RunFailedError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def finish_folder(home: Path, arrays: Sequence[str], plain: dict[str, Any], *, symmetric: bool) -> None:
+    """Check what was written and make a graph of the folder by its ``graph.json``."""
+    tensors = {key: map_array(home / f"{key}.npy") for key in arrays}
+    x, edge_index, starts = (tensors[key] for key in _GRID)
+    _check_shapes(x, edge_index, starts)
+    _check_order(edge_index, starts)
+    if bad := count_not_finite(x):
+        raise MarioError(f"data.x holds {bad} NaN or infinite entries; fill or drop them first")
+    facts = {
+        key: {
+            "dtype": str(tensor.dtype).removeprefix("torch."),
+            "shape": list(tensor.shape),
+            "written": (home / f"{key}.npy").stat().st_mtime_ns,
+        }
+        for key, tensor in tensors.items()
+    }
+    ends = list(extremes(edge_index)) if edge_index.numel() else []
+    about = {"format": _FORMAT, "symmetric": symmetric, "extremes": ends, "arrays": facts, "plain": plain}
+    try:
+        json.dumps(about)
+    except (TypeError, ValueError) as error:
+        raise MarioError(f"a plain attribute of data cannot be written as JSON: {error}") from None
+    write_json(home / _ABOUT, about)
+
+
+def read_about(home: Path) -> dict[str, Any]:
+    """The ``graph.json`` of a folder."""
+    if not (home / _ABOUT).is_file():
+        raise MarioError(f"there is no graph in {home}: {_ABOUT} is missing, so it was never written to its end")
+    about = read_json(home / _ABOUT)
+    if not isinstance(about, dict) or about.get("format") != _FORMAT:
+        there = about.get("format") if isinstance(about, dict) else None
+        raise MarioError(f"{home} has graph format {there}; this version reads format {_FORMAT}")
+    return about
+
+
+def _mapped(home: Path, key: str, facts: dict[str, Any]) -> Tensor:
+    if not key.isidentifier():
+        raise ValueError(f"{key!r} cannot be the name of a tensor")
+    path = home / f"{key}.npy"
+    if not path.is_file():
+        raise MarioError(f"{path.name} is missing")
+    tensor = map_array(path)
+    there, due = (str(tensor.dtype).removeprefix("torch."), list(tensor.shape)), (facts["dtype"], facts["shape"])
+    if there != due:
+        raise MarioError(f"{path.name} holds {there[0]} of shape {there[1]}; graph.json says {due[0]} of {due[1]}")
+    return tensor
+
+
+def _unchanged(home: Path, key: str, facts: dict[str, Any]) -> bool:
+    return (home / f"{key}.npy").stat().st_mtime_ns == facts["written"]
+
+
+def _check_shapes(x: Tensor, edge_index: Tensor, starts: Tensor) -> None:
+    if x.dim() != 2 or x.dtype not in (torch.float32, torch.float64):
+        raise MarioError(f"x must be a float32 (or float64) matrix, got {x.dtype} of shape {tuple(x.shape)}")
+    if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.dtype != torch.int64:
+        got = f"{edge_index.dtype} of shape {tuple(edge_index.shape)}"
+        raise MarioError(f"edge_index must be int64 of shape [2, edges], got {got}")
+    if starts.dtype != torch.int64 or starts.shape != (x.size(0) + 1,):
+        raise MarioError(f"starts must hold {x.size(0) + 1} int64, got {starts.dtype} of shape {tuple(starts.shape)}")
+
+
+def _check_order(edge_index: Tensor, starts: Tensor) -> None:
+    """That edges end at nodes and stand grouped by source where ``starts`` says, a block at a time."""
+    num_nodes, num_edges = starts.numel() - 1, edge_index.size(1)
+    if int(starts[0]) != 0 or int(starts[-1]) != num_edges or bool((starts[1:] < starts[:-1]).any()):
+        raise MarioError(f"starts must ascend from 0 to the {num_edges} edges; it does not")
+    if not num_edges:
+        return
+    low, high = extremes(edge_index)
+    if low < 0 or high >= num_nodes:
+        named = low if low < 0 else high
+        raise MarioError(f"edge_index names node {named}, but the {num_nodes} nodes are numbered 0..{num_nodes - 1}")
+    first = 0
+    for sources in blocks(edge_index[0]):
+        slots = torch.arange(first, first + sources.numel())
+        # The row of slot s is the last v with starts[v] <= s.
+        if not torch.equal(torch.searchsorted(starts, slots, right=True) - 1, sources):
+            raise MarioError("edge_index is not grouped by source as starts says")
+        first += sources.numel()

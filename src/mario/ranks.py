@@ -1,0 +1,243 @@
+"""The processes that train one model together, started by ``torchrun``; in a single process nothing here does anything.
+
+A rank is one of them. All ranks have to call these functions in the same order, each with a tensor of the same shape
+unless said otherwise.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from mario.errors import MarioError, RunFailedError
+
+T = TypeVar("T")
+
+# How long a rank waits for another. Rank 0 evaluates alone, which may take hours on a large graph; a rank that died is
+# noticed at once, as its connections close.
+_PATIENCE = timedelta(days=1)
+_ENVIRONMENT = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+class RankLostError(RunFailedError):
+    """Another rank has gone: the job cannot go on without it."""
+
+    def __init__(self, detail: str, where: str = "") -> None:
+        self.detail = detail
+        super().__init__(
+            f"rank lost{where and f' {where}'}: {detail}. torchrun --max-restarts resumes from the checkpoint"
+        )
+
+
+def size() -> int:
+    """The number of ranks; 1 in a single process.
+
+    Example:
+        >>> size(), rank()
+        (1, 0)
+    """
+    return dist.get_world_size() if _joined() else 1
+
+
+def rank() -> int:
+    """Which of the ranks this is, from 0."""
+    return dist.get_rank() if _joined() else 0
+
+
+def sum_(tensor: Tensor) -> Tensor:
+    """The sum over all ranks, in place; it carries no gradient."""
+    return _reduce(tensor, "SUM")
+
+
+def max_(tensor: Tensor) -> Tensor:
+    """The maximum over all ranks, in place."""
+    return _reduce(tensor, "MAX")
+
+
+def stacked(tensor: Tensor) -> Tensor:
+    """The tensors of all ranks, [ranks, \\*shape], without a gradient.
+
+    Example:
+        >>> stacked(torch.tensor([1.0, 2.0]))
+        tensor([[1., 2.]])
+    """
+    tensor = tensor.detach()
+    if size() == 1:
+        return tensor.unsqueeze(0)
+    out = tensor.new_empty((size(), *tensor.shape))
+    with _noticing_loss():
+        dist.all_gather(list(out.unbind()), tensor.contiguous())
+    return out
+
+
+def rows(z: Tensor, counts: list[int] | None = None) -> Tensor:
+    """The rows of all ranks in the order of ranks, which may have different numbers of them; without a gradient.
+
+    ``counts``, the number of rows of each rank, saves one exchange where it is known.
+    """
+    z = z.detach()
+    if size() == 1:
+        return z
+    counts = row_counts(z.size(0)) if counts is None else counts
+    padded = z.new_zeros((max(counts), *z.shape[1:]))
+    padded[: z.size(0)] = z
+    return torch.cat([part[:count] for part, count in zip(stacked(padded), counts, strict=True)])
+
+
+def row_counts(count: int) -> list[int]:
+    """``count`` of every rank."""
+    return [count] if size() == 1 else stacked(torch.tensor([count], device=_device())).view(-1).tolist()
+
+
+def objects(value: T) -> list[T]:
+    """The values of all ranks, which may be anything that can be pickled."""
+    if size() == 1:
+        return [value]
+    gathered: list[Any] = [None] * size()
+    with _noticing_loss():
+        dist.all_gather_object(gathered, value)
+    return gathered
+
+
+def first(work: Callable[[], T]) -> T:
+    """What ``work`` returns on rank 0, on all ranks; an error there is raised on all of them."""
+    if size() == 1:
+        return work()
+    outcome: list[Any] = [None]
+    failure: Exception | None = None
+    if rank() == 0:
+        try:
+            outcome = [(work(), None)]
+        except Exception as error:
+            failure = error
+            outcome = [(None, error if type(error) in (MarioError, RunFailedError) else RunFailedError(repr(error)))]
+    with _noticing_loss():
+        dist.broadcast_object_list(outcome, src=0, device=_device())
+    value, told = outcome[0]
+    if told is not None:
+        raise failure or told
+    return value
+
+
+@torch.no_grad()
+def equalise_(tensors: Iterable[Tensor]) -> None:
+    """Give all ranks the values of rank 0, in place."""
+    if size() == 1:
+        return
+    for tensor in tensors:
+        same = tensor.detach().contiguous()
+        with _noticing_loss():
+            dist.broadcast(same, src=0)
+        if same.data_ptr() != tensor.data_ptr():
+            tensor.copy_(same)
+
+
+@torch.no_grad()
+def sum_gradients(parameters: Iterable[nn.Parameter], divisor: float = 1.0) -> None:
+    """Sum the gradients of ``parameters`` over all ranks, as one buffer, and divide them by ``divisor``.
+
+    A parameter that has a gradient on one rank only has that one everywhere afterwards; without any it keeps none.
+    """
+    if size() == 1:
+        return
+    every = list(parameters)
+    held = torch.tensor([p.grad is not None for p in every], dtype=torch.uint8, device=_device())
+    having = [p for p, anywhere in zip(every, max_(held).tolist(), strict=True) if anywhere]
+    for dtype in sorted({p.dtype for p in having}, key=str):
+        group = [p for p in having if p.dtype == dtype]
+        buffer = torch.cat([torch.zeros_like(p).view(-1) if p.grad is None else p.grad.reshape(-1) for p in group])
+        sum_(buffer).div_(divisor)
+        for p, part in zip(group, buffer.split([p.numel() for p in group]), strict=True):
+            p.grad = part.view_as(p)
+
+
+@contextmanager
+def running(device: str = "auto") -> Iterator[None]:
+    """Join the other ranks that ``torchrun`` started, and leave them at the end; without ``torchrun`` do nothing.
+
+    On a GPU, unless ``device`` is ``cpu``, ranks speak by nccl and each has the GPU of its local rank, else by gloo.
+
+    Example:
+        >>> with running():
+        ...     size()
+        1
+    """
+    if _joined() or any(name not in os.environ for name in _ENVIRONMENT) or os.environ["WORLD_SIZE"] == "1":
+        yield
+        return
+    on_gpu = device != "cpu" and torch.cuda.is_available()
+    if on_gpu:
+        local = int(os.environ.get("LOCAL_RANK", "0"))
+        if local >= torch.cuda.device_count():
+            raise MarioError(
+                f"there are {torch.cuda.device_count()} GPUs here and this is local rank {local}: "
+                "start as many ranks a machine as it has GPUs, or use --device cpu"
+            )
+        torch.cuda.set_device(local)
+    try:
+        dist.init_process_group("nccl" if on_gpu else "gloo", timeout=_PATIENCE)
+    except (RuntimeError, ValueError) as error:
+        rank_, size_, address, port = (os.environ[name] for name in _ENVIRONMENT)
+        raise RunFailedError(
+            f"rank {rank_} of {size_} cannot join the others at {address}:{port}: {_line(error)}. "
+            f"On one machine, torchrun --standalone --nproc-per-node {size_} finds a free port"
+        ) from error
+    try:
+        yield
+    except BaseException:
+        if not on_gpu:  # nccl would wait for the ranks that are gone
+            dist.destroy_process_group()
+        raise
+    dist.destroy_process_group()
+
+
+@contextmanager
+def telling(where: Callable[[], str]) -> Iterator[None]:
+    """Add to the error for a lost rank ``where`` it was noticed, such as "at step 7"."""
+    try:
+        yield
+    except RankLostError as error:
+        raise RankLostError(error.detail, where()) from error
+
+
+def _joined() -> bool:
+    return dist.is_available() and dist.is_initialized()
+
+
+def _device() -> torch.device:
+    """Where a tensor has to be for the other ranks to get it."""
+    if _joined() and dist.get_backend() == "nccl":
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+@torch.no_grad()
+def _reduce(tensor: Tensor, operation: str) -> Tensor:
+    if size() == 1:
+        return tensor
+    same = tensor.detach().contiguous()
+    with _noticing_loss():
+        dist.all_reduce(same, op=getattr(dist.ReduceOp, operation))
+    if same.data_ptr() != tensor.data_ptr():
+        tensor.copy_(same)
+    return tensor
+
+
+@contextmanager
+def _noticing_loss() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # gloo's own errors have no type of their own
+        raise RankLostError(f"rank {rank()} of {size()} hears no more from another ({_line(error)})") from error
+
+
+def _line(error: Exception) -> str:
+    """What an error says, without the place in gloo's source and its advice."""
+    said = re.sub(r"^\[[^]]*\] ", "", (str(error).strip() or type(error).__name__).splitlines()[0])
+    return said.split(". ")[0]

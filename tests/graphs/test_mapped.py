@@ -1,0 +1,256 @@
+"""A graph in a folder: what was saved comes back, and whatever is wrong with a folder is one clear error."""
+
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from mario.errors import MarioError
+from mario.graphs import check_graph, load_mapped, save_mapped, training_graph
+from mario.graphs.csr import CSR
+from mario.graphs.mapped import is_mapped
+from mario.graphs.paging import mapping_of
+from mario.graphs.samplers import Clusters, Neighbours, RandomWalk, Sampler
+
+
+def graph(*, nodes: int = 60, symmetric: bool = True, ordered: bool = True, seed: int = 0) -> Data:
+    generator = torch.Generator().manual_seed(seed)
+    edge_index = torch.randint(nodes, (2, 4 * nodes), generator=generator)
+    if symmetric:
+        edge_index = torch.cat([edge_index, edge_index.flip(0)], dim=1)
+    if ordered:
+        edge_index = edge_index[:, (edge_index[0] * nodes + edge_index[1]).argsort(stable=True)]
+    part = torch.randint(3, (nodes,), generator=generator)
+    return Data(
+        x=torch.randn(nodes, 5, generator=generator),
+        edge_index=edge_index,
+        y=torch.randint(3, (nodes,), generator=generator),
+        train_mask=part == 0,
+        id_val_mask=part == 1,
+        ood_test_mask=part == 2,
+        env_id=torch.where(part == 0, 0, -1),
+        num_classes=3,
+        name="mine",
+        faults=[],
+    )
+
+
+def same(a: Data, b: Data) -> bool:
+    keys = a.to_dict().keys()
+    assert keys == b.to_dict().keys()
+    return all(torch.equal(a[key], b[key]) if isinstance(a[key], torch.Tensor) else a[key] == b[key] for key in keys)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_mapped(graph(), tmp_path / "graph")
+    return tmp_path / "graph"
+
+
+def test_what_was_saved_comes_back_and_stays_on_disk(folder: Path) -> None:
+    loaded = load_mapped(folder)
+    assert same(graph(), loaded)
+    assert is_mapped(loaded)
+    assert not is_mapped(graph())
+    assert all(mapping_of(value) is not None for _, value in loaded if isinstance(value, torch.Tensor))
+    check_graph(loaded)
+    assert (loaded.num_nodes, loaded.num_features, loaded.is_undirected()) == (60, 5, True)
+
+
+def test_edges_are_grouped_by_source_in_their_order(tmp_path: Path) -> None:
+    data = graph(ordered=False, symmetric=False)
+    save_mapped(data, tmp_path / "graph")
+    order = data.edge_index[0].argsort(stable=True)
+    loaded = load_mapped(tmp_path / "graph")
+    assert torch.equal(loaded.edge_index, data.edge_index[:, order])
+    mapping = mapping_of(loaded.edge_index)
+    assert mapping is not None
+    assert not mapping.symmetric
+
+
+def test_a_graph_without_edges(tmp_path: Path) -> None:
+    save_mapped(Data(x=torch.eye(3), edge_index=torch.empty(2, 0, dtype=torch.int64)), tmp_path / "graph")
+    loaded = load_mapped(tmp_path / "graph")
+    assert loaded.edge_index.shape == (2, 0)
+    check_graph(loaded)
+    assert RandomWalk(loaded, roots=2, length=2).sample().edge_index.shape == (2, 0)
+
+
+@pytest.mark.parametrize("by", ["source", "target"])
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("ids", [False, True])
+def test_rows_are_those_of_the_graph_in_memory(tmp_path: Path, by: str, symmetric: bool, ids: bool) -> None:
+    data = graph(symmetric=symmetric)
+    save_mapped(data, tmp_path / "graph")
+    loaded = load_mapped(tmp_path / "graph")
+    ours, plain = (CSR(each.edge_index, 60, by=by, ids=ids) for each in (loaded, data))
+    assert torch.equal(ours.starts, plain.starts)
+    assert torch.equal(ours.others, plain.others)
+    slots = torch.arange(ours.others.numel())
+    assert torch.equal(ours.ends(slots), plain.ends(slots))
+    if ids:
+        assert torch.equal(ours.ids(slots), plain.ids(slots))
+    stays = by == "source" or (symmetric and not ids)
+    assert (mapping_of(ours.others) is not None) == stays
+
+
+def samplers(data: Data) -> list[Sampler]:
+    return [
+        RandomWalk(data, roots=10, length=3),
+        Neighbours(data, seeds=7, fanouts=[3, -1], nodes=data.train_mask),
+        Clusters(data, clusters=6, per_batch=2, method="bfs"),
+    ]
+
+
+def test_every_sampler_draws_the_batches_of_the_graph_in_memory(folder: Path) -> None:
+    for ours, plain in zip(
+        samplers(training_graph(load_mapped(folder))), samplers(training_graph(graph())), strict=True
+    ):
+        for seed in range(5):
+            batches = [sampler.sample(torch.Generator().manual_seed(seed)) for sampler in (ours, plain)]
+            assert same(*batches)
+            assert not is_mapped(batches[0])
+
+
+def test_an_edge_attribute_that_was_added_follows_its_edge(folder: Path) -> None:
+    loaded, data = load_mapped(folder), graph()
+    loaded.edge_weight = data.edge_weight = torch.arange(data.num_edges)
+    ours, plain = (Neighbours(each, seeds=7, fanouts=[2]) for each in (loaded, data))
+    assert same(*(sampler.sample(torch.Generator().manual_seed(0)) for sampler in (ours, plain)))
+
+
+def test_a_thread_may_draw_while_others_read(folder: Path) -> None:
+    """One sampler a thread; batches depend on the generator alone, whatever pages another thread lets go of."""
+    loaded = load_mapped(folder)
+    due = [RandomWalk(graph(), roots=10, length=3).sample(torch.Generator().manual_seed(seed)) for seed in range(50)]
+    wrong: list[int] = []
+
+    def draw() -> None:
+        sampler = RandomWalk(loaded, roots=10, length=3)
+        for seed, batch in enumerate(due):
+            found = sampler.sample(torch.Generator().manual_seed(seed))
+            wrong.extend([] if same(found, batch) else [seed])
+
+    threads = [threading.Thread(target=draw) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_training_does_not_copy_the_features(folder: Path) -> None:
+    data = load_mapped(folder)
+    seen = training_graph(data)
+    assert seen.x is data.x
+    assert seen.edge_index is data.edge_index
+    data.setting = "inductive"
+    memory = graph()
+    memory.setting = "inductive"
+    assert same(training_graph(data), training_graph(memory))
+
+
+def test_a_half_written_folder_is_no_graph(folder: Path, tmp_path: Path) -> None:
+    (folder / "graph.json").unlink()
+    with pytest.raises(MarioError, match=r"no graph in .*graph\.json is missing"):
+        load_mapped(folder)
+    with pytest.raises(MarioError, match="no graph in"):
+        load_mapped(tmp_path / "nowhere")
+    with pytest.raises(MarioError, match="is not empty"):
+        save_mapped(graph(), folder)
+
+
+def change(folder: Path, name: str, where: tuple[int, ...], value: float) -> None:
+    array = np.load(folder / f"{name}.npy")
+    array[where] = value
+    np.save(folder / f"{name}.npy", array)
+
+
+def test_copies_are_checked_again_and_sound(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "copy", copy_function=shutil.copyfile)
+    loaded = load_mapped(tmp_path / "copy")
+    check_graph(loaded)
+    assert same(loaded, graph())
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "value", "message"),
+    [
+        ("edge_index", (1, 3), 60, "names node 60, but the 60 nodes"),
+        ("edge_index", (1, 3), -1, "names node -1"),
+        ("edge_index", (0, 3), 59, "not grouped by source"),
+        ("starts", (5,), 0, "must ascend"),
+        ("starts", (60,), 481, "must ascend from 0 to the 480 edges"),
+    ],
+)
+def test_damaged_edges_are_one_error(
+    folder: Path, name: str, where: tuple[int, ...], value: int, message: str
+) -> None:
+    change(folder, name, where, value)
+    with pytest.raises(MarioError, match=message):
+        load_mapped(folder)
+
+
+def test_features_that_changed_are_checked(folder: Path) -> None:
+    change(folder, "x", (4, 2), np.nan)
+    with pytest.raises(MarioError, match="holds 1 NaN"):
+        check_graph(load_mapped(folder))
+
+
+def test_damaged_files_are_one_error(folder: Path) -> None:
+    about = (folder / "graph.json").read_text()
+    whole = (folder / "x.npy").read_bytes()
+    for damaged in (whole[:-8], whole[:40], b"", b"nonsense", b"\x80\x04K\x01."):
+        (folder / "x.npy").write_bytes(damaged)
+        with pytest.raises(MarioError, match="damaged|not a sound graph"):
+            load_mapped(folder)
+    np.save(folder / "x.npy", np.ones((59, 5), dtype=np.float32))
+    with pytest.raises(MarioError, match=r"x\.npy holds float32 of shape \[59, 5\]; graph\.json says float32 of \[60"):
+        load_mapped(folder)
+    (folder / "x.npy").unlink()
+    with pytest.raises(MarioError, match=r"x\.npy is missing"):
+        load_mapped(folder)
+    (folder / "x.npy").write_bytes(whole)
+    for text in ("[]", "{}", '{"format": 2}', about.replace('"arrays"', '"other"'), about.replace('"y"', '"../y"')):
+        (folder / "graph.json").write_text(text)
+        with pytest.raises(MarioError):
+            load_mapped(folder)
+    (folder / "graph.json").write_text("{")
+    with pytest.raises(MarioError, match="not valid JSON"):
+        load_mapped(folder)
+
+
+def test_shapes_that_do_not_fit_are_one_error(folder: Path) -> None:
+    about = json.loads((folder / "graph.json").read_text())
+    np.save(folder / "starts.npy", np.zeros(60, dtype=np.int64))
+    about["arrays"]["starts"]["shape"] = [60]
+    (folder / "graph.json").write_text(json.dumps(about))
+    with pytest.raises(MarioError, match="starts must hold 61 int64"):
+        load_mapped(folder)
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ({"edge_weight": torch.ones(480)}, "edge_weight belongs to edges"),
+        ({"x": torch.eye(60).to_sparse_csr()}, "a dense matrix"),
+        ({"x": torch.full((60, 2), torch.nan)}, "120 NaN"),
+        ({"x": torch.ones(60, 2, dtype=torch.int64)}, "float32"),
+        ({"edge_index": torch.tensor([[0], [60]])}, "names node 60"),
+        ({"name": {1, 2}}, "cannot be written as JSON"),
+    ],
+)
+def test_what_cannot_be_saved_is_one_error_and_no_graph(
+    tmp_path: Path, broken: dict[str, object], message: str
+) -> None:
+    data = graph()
+    for key, value in broken.items():
+        data[key] = value
+    with pytest.raises(MarioError, match=message):
+        save_mapped(data, tmp_path / "graph")
+    assert not (tmp_path / "graph" / "graph.json").exists()

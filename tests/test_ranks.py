@@ -1,0 +1,184 @@
+"""Ranks: nothing alone, and over two the sums, rows and errors of both."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mario import ranks
+from mario.errors import MarioError, RunFailedError
+from two_ranks import on_two_ranks
+
+
+class TestAlone:
+    def test_everything_is_the_identity(self) -> None:
+        x = torch.arange(6.0).view(3, 2).requires_grad_()
+        assert (ranks.size(), ranks.rank()) == (1, 0)
+        for function in (ranks.sum_, ranks.max_):
+            assert function(x) is x
+        assert torch.equal(ranks.rows(x), x)
+        assert not ranks.rows(x).requires_grad
+        assert ranks.stacked(x).shape == (1, 3, 2)
+        assert ranks.row_counts(3) == [3]
+        assert ranks.objects("a") == ["a"]
+        assert ranks.first(lambda: 7) == 7
+        x.grad = torch.ones(3, 2)
+        ranks.sum_gradients([x], 5.0)  # type: ignore[list-item]
+        assert torch.equal(x.grad, torch.ones(3, 2))
+
+    def test_errors_of_first_are_raised(self) -> None:
+        def fail() -> None:
+            raise KeyError("x")
+
+        with pytest.raises(KeyError):
+            ranks.first(fail)
+
+    def test_running_without_torchrun_joins_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("RANK", raising=False)
+        monkeypatch.setenv("WORLD_SIZE", "2")  # as some schedulers set it
+        with ranks.running():
+            assert ranks.size() == 1
+
+    def test_a_job_of_one_is_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}.items():
+            monkeypatch.setenv(name, value)
+        with ranks.running():
+            assert ranks.size() == 1
+
+
+def collect(rank: int) -> dict[str, object]:
+    own = torch.arange(6.0, dtype=torch.float64).view(3, 2)[: 2 + rank] + 10 * rank
+    crossed = torch.arange(6.0).view(2, 3).t()  # not contiguous
+    big = torch.tensor([[rank, 1 - rank]])
+    ranks.sum_(crossed)
+    return {
+        "size": (ranks.size(), ranks.rank()),
+        "sum": ranks.sum_(torch.full((2,), 1.0 + rank)),
+        "crossed": crossed,
+        "max": ranks.max_(big),
+        "rows": ranks.rows(own.requires_grad_()),
+        "counted": ranks.rows(own, [2, 3]),
+        "labels": ranks.rows(torch.tensor([True, False])[rank:]),
+        "none": ranks.rows(own[: 2 * rank]),
+        "stacked": ranks.stacked(torch.tensor([rank])),
+        "objects": ranks.objects({"rank": rank}),
+        "first": ranks.first(lambda: f"of {rank}"),
+    }
+
+
+def test_over_two() -> None:
+    first, second = on_two_ranks(collect)
+    assert (first.pop("size"), second.pop("size")) == ((2, 0), (2, 1))
+    rows = torch.tensor([[0.0, 1], [2, 3], [10, 11], [12, 13], [14, 15]], dtype=torch.float64)
+    expected = {
+        "sum": torch.full((2,), 3.0),
+        "crossed": 2 * torch.arange(6.0).view(2, 3).t(),
+        "max": torch.tensor([[1, 1]]),
+        "rows": rows,
+        "counted": rows,
+        "labels": torch.tensor([True, False, False]),
+        "none": rows[2:4],
+        "stacked": torch.tensor([[0], [1]]),
+    }
+    for found in (first, second):
+        for name, value in expected.items():
+            assert torch.equal(found[name], value), name
+            assert not found[name].requires_grad
+        assert found["objects"] == [{"rank": 0}, {"rank": 1}]
+        assert found["first"] == "of 0"
+
+
+def gradients(rank: int) -> list[Tensor | None]:
+    torch.manual_seed(0)
+    p = [nn.Parameter(torch.zeros(2, 3)), nn.Parameter(torch.zeros(4)), nn.Parameter(torch.zeros(1))]
+    p.append(nn.Parameter(torch.zeros(2, dtype=torch.float64)))
+    p[0].grad = torch.full((3, 2), 1.0 + rank).t()
+    if rank == 1:
+        p[1].grad = torch.arange(4.0)
+    p[3].grad = torch.full((2,), 0.1 + rank, dtype=torch.float64)
+    ranks.sum_gradients(p, 2.0)
+    return [q.grad for q in p]
+
+
+def test_gradients_that_only_one_rank_has() -> None:
+    for found in on_two_ranks(gradients):
+        torch.testing.assert_close(found[0], torch.full((2, 3), 1.5))
+        torch.testing.assert_close(found[1], torch.arange(4.0) / 2)
+        assert found[2] is None
+        torch.testing.assert_close(found[3], torch.full((2,), 0.6, dtype=torch.float64))
+
+
+def equalised(rank: int) -> list[Tensor]:
+    tensors = [torch.full((2, 2), float(rank)), torch.tensor(rank + 5), torch.arange(6).view(2, 3).t() * (rank + 1)]
+    ranks.equalise_(tensors)
+    return tensors
+
+
+def test_all_have_the_values_of_rank_0() -> None:
+    for found in on_two_ranks(equalised):
+        assert torch.equal(found[0], torch.zeros(2, 2))
+        assert found[1] == 5
+        assert torch.equal(found[2], torch.arange(6).view(2, 3).t())
+
+
+def failing(rank: int) -> list[str]:
+    def wrong() -> None:
+        raise MarioError("holds another run")
+
+    def odd() -> None:
+        raise ZeroDivisionError("no")
+
+    said = []
+    for work in (wrong, odd):
+        try:
+            ranks.first(work)
+        except Exception as error:
+            said.append(f"{type(error).__name__}: {error}")
+    return [*said, ranks.first(lambda: "still together")]
+
+
+def test_an_error_on_rank_0_is_raised_on_all() -> None:
+    first, second = on_two_ranks(failing)
+    assert first == ["MarioError: holds another run", "ZeroDivisionError: no", "still together"]
+    assert second == [
+        "MarioError: holds another run",
+        "RunFailedError: ZeroDivisionError('no')",
+        "still together",
+    ]
+
+
+LOSING = """
+import os, sys, torch
+from mario import ranks
+with ranks.running():
+    ranks.sum_(torch.ones(1))
+    if ranks.rank() == 1:
+        os._exit(0)
+    try:
+        with ranks.telling(lambda: "at step 7"):
+            ranks.sum_(torch.ones(1))
+    except ranks.RankLostError as error:
+        print(error)
+"""
+
+
+def test_a_lost_rank_is_told(tmp_path: Path) -> None:
+    (tmp_path / "losing.py").write_text(LOSING)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*torchrun, str(tmp_path / "losing.py")], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert "rank lost at step 7: rank 0 of 2 hears no more from another (" in done.stdout, done.stderr
+    assert "torchrun --max-restarts resumes from the checkpoint" in done.stdout
+
+
+def test_a_job_that_cannot_be_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "nowhere"}
+    for name, value in environment.items():
+        monkeypatch.setitem(os.environ, name, value)
+    with pytest.raises(RunFailedError, match=r"rank 0 of 2 cannot join the others at localhost:nowhere: .*standalone"):
+        ranks.running().__enter__()
