@@ -6,6 +6,7 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from benchmarks.measuring import GIB, MIB
 from mario.report.svg import BLUE, GREEN, INK, ORANGE, VERMILLION, style, to_svg
@@ -42,7 +43,7 @@ def step_time(axes: Axes, step: dict[str, Any]) -> None:
 
 def step_memory(axes: Axes, step: dict[str, Any]) -> None:
     _both(axes, step, lambda found: found["bytes"] / MIB)
-    axes.set(title="One step, peak memory over the inputs", xlabel="nodes", ylabel="MiB")
+    axes.set(title="One step, peak over the inputs", xlabel="nodes", ylabel="MiB")
 
 
 def _both(axes: Axes, step: dict[str, Any], value: Any) -> None:
@@ -50,8 +51,17 @@ def _both(axes: Axes, step: dict[str, Any], value: Any) -> None:
     for name, look in (("plain", PLAIN), ("ours", OURS)):
         there = [row for row in rows if name in row]
         axes.loglog([row["nodes"] for row in there], [value(row[name]) for row in there], **look)
-    axes.grid(True, which="major")
+    _plain_numbers(axes, [row["nodes"] for row in rows])
     axes.legend()
+
+
+def _plain_numbers(axes: Axes, nodes: list[int]) -> None:
+    """Ticks at the sizes that were measured, and no powers: a page's SVG has no mathematics in its text."""
+    axes.set_xticks(nodes, [f"{n // 1000}k" if n % 1000 == 0 else str(n) for n in nodes])
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter(NullFormatter())
+    axes.grid(True, which="major")
 
 
 def epochs(axes: Axes, batches: dict[str, Any]) -> None:
@@ -67,7 +77,7 @@ def epochs(axes: Axes, batches: dict[str, Any]) -> None:
     other.set(ylabel="GiB", ylim=(0, None))
     lines = [*axes.get_lines(), *other.get_lines()]
     axes.legend(lines, [str(line.get_label()) for line in lines])
-    axes.grid(True, which="major")
+    _plain_numbers(axes, nodes)
 
 
 def throughput(axes: Axes, ranks: dict[str, Any]) -> None:
@@ -80,7 +90,7 @@ def throughput(axes: Axes, ranks: dict[str, Any]) -> None:
     for bar, height in zip(bars, heights, strict=True):
         axes.text(bar.get_x() + bar.get_width() / 2, height, f"{height:.2f}", ha="center", va="bottom")
     axes.axhline(1.6, color=INK, linestyle=":", linewidth=1)
-    axes.set(title="Throughput, one rank on one core is 1", ylim=(0, 2.2))
+    axes.set(title="Throughput (one rank on one core: 1)", ylim=(0, 2.2))
 
 
 PANELS = (("step", step_time), ("step", step_memory), ("batches", epochs), ("ranks", throughput))

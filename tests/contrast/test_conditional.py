@@ -159,6 +159,23 @@ def test_float32_with_small_temperature_and_zero_rows(generator: torch.Generator
     assert torch.equal(a.grad[3], torch.zeros(3))
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("tau", [1.0, 0.1])
+def test_bfloat16(generator: torch.Generator, estimator: str, tau: float) -> None:
+    u, v, first, second = case(60, 3, generator)
+    u, v = (z.detach().bfloat16().requires_grad_() for z in (u, v))
+    loss = conditional_mi(u, v, first, second, tau, estimator=estimator)
+    exact_u, exact_v = (z.detach().double().requires_grad_() for z in (u, v))
+    exact = conditional_mi(exact_u, exact_v, first, second, tau, estimator=estimator)
+    # Unit rows and cosines have 8 bits: an exponent is off by up to 2⁻⁸/τ, a term of the gradient by that part of it.
+    assert loss.dtype == torch.float32
+    assert loss.item() == pytest.approx(exact.item(), abs=2**-8 / tau)
+    grads = torch.autograd.grad(loss, (u, v))
+    for ours, wanted in zip(grads, torch.autograd.grad(exact, (exact_u, exact_v)), strict=True):
+        assert ours.dtype == torch.bfloat16
+        assert (ours.double() - wanted).norm() < 2**-8 * 4 * wanted.norm()
+
+
 def test_uneven_clusters_share_padded_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [600, *[1] * 99]
     row, height = [sum(sizes[:k]) for k in range(100)], sizes

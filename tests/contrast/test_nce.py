@@ -1,17 +1,22 @@
 """`info_nce` against the formula, its gradient, its memory and its errors."""
 
+import json
 import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from mario.contrast import info_nce, nce
 from mario.errors import MarioError
 
 
-def slow_info_nce(u: Tensor, v: Tensor, tau: float) -> Tensor:
+def slow_info_nce(u: Tensor, v: Tensor, tau: float, anchors: Sequence[int] | None = None) -> Tensor:
     """The formula, term by term."""
     n = len(u)
 
@@ -22,7 +27,7 @@ def slow_info_nce(u: Tensor, v: Tensor, tau: float) -> Tensor:
         terms = [s(a[i], b[j]) for j in range(n)] + [s(a[i], a[j]) for j in range(n) if j != i]
         return torch.logsumexp(torch.stack(terms), 0) - s(a[i], b[i])
 
-    return torch.stack([(loss(u, v, i) + loss(v, u, i)) / 2 for i in range(n)]).mean()
+    return torch.stack([(loss(u, v, i) + loss(v, u, i)) / 2 for i in anchors or range(n)]).mean()
 
 
 def pair(n: int, d: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
@@ -45,7 +50,7 @@ def test_one_node_has_no_negative(generator: torch.Generator) -> None:
     assert u.grad.abs().max() < 1e-12
 
 
-@pytest.mark.parametrize("keep", [0, 2**24])
+@pytest.mark.parametrize("keep", [0, 400, 2**24])  # 400: some of the tiles
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9])
 @pytest.mark.parametrize("tau", [0.5, 0.002])
 def test_equals_the_formula_at_tile_boundaries(
@@ -144,6 +149,171 @@ def test_nan_is_not_swallowed(generator: torch.Generator) -> None:
     assert torch.isnan(info_nce(u.detach().index_fill(0, torch.tensor([2]), torch.nan), v))
 
 
+def anchored(u: Tensor, v: Tensor, tau: float, anchors: Sequence[int]) -> Tensor:
+    order = torch.tensor([*anchors, *(i for i in range(len(u)) if i not in anchors)])
+    return nce._InfoNCE.apply(u, v, 1 / tau, nce._parts(len(u), nce._TILE, order, len(anchors)))
+
+
+@pytest.mark.parametrize("keep", [0, 200, 2**24])
+@pytest.mark.parametrize("tau", [0.5, 0.002])
+@pytest.mark.parametrize("anchors", [[3], [7, 0, 4], [8, 7, 6, 5, 4, 3, 2, 1]])
+def test_anchors_equal_the_formula(
+    monkeypatch: pytest.MonkeyPatch, generator: torch.Generator, anchors: list[int], tau: float, keep: int
+) -> None:
+    monkeypatch.setattr(nce, "_TILE", 2)
+    monkeypatch.setattr(nce, "_KEEP", keep)
+    u, v = pair(9, 3, generator)
+    ours, slow = anchored(u, v, tau, anchors), slow_info_nce(u, v, tau, anchors)
+    torch.testing.assert_close(ours, slow)
+    torch.testing.assert_close(torch.autograd.grad(ours, (u, v)), torch.autograd.grad(slow, (u, v)))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_anchors_have_no_bias(generator: torch.Generator, count: int) -> None:
+    u, v = pair(6, 3, generator)
+    subsets = list(combinations(range(6), count))
+    mean = torch.stack([anchored(u, v, 0.5, subset) for subset in subsets]).mean()
+    every = info_nce(u, v)
+    torch.testing.assert_close(mean, every)
+    torch.testing.assert_close(torch.autograd.grad(mean, (u, v)), torch.autograd.grad(every, (u, v)))
+
+
+def test_anchors_are_drawn_uniformly_from_the_generator(generator: torch.Generator) -> None:
+    u, v = pair(5, 3, generator)
+    of = {round(anchored(u, v, 0.5, subset).item(), 9): subset for subset in combinations(range(5), 2)}
+    assert len(of) == 10
+    before = torch.get_rng_state()
+    drawn = [of[round(info_nce(u, v, anchors=2, generator=generator).item(), 9)] for _ in range(1000)]
+    assert torch.equal(torch.get_rng_state(), before)
+    counts = [drawn.count(subset) for subset in of.values()]
+    assert sum((count - 100) ** 2 / 100 for count in counts) < 27.9  # χ² with 9 degrees of freedom, p = 0.001
+    same = [info_nce(u, v, anchors=2, generator=torch.Generator().manual_seed(3)) for _ in range(2)]
+    assert torch.equal(*same)
+
+
+@pytest.mark.parametrize("anchors", [7, 8])
+def test_all_as_anchors_is_the_loss_to_the_bit(generator: torch.Generator, anchors: int) -> None:
+    u, v = pair(7, 3, generator, torch.float32)
+    state = generator.get_state()
+    ours, exact = info_nce(u, v, anchors=anchors, generator=generator), info_nce(u, v)
+    assert torch.equal(ours, exact)
+    for a, b in zip(torch.autograd.grad(ours, (u, v)), torch.autograd.grad(exact, (u, v)), strict=True):
+        assert torch.equal(a, b)
+    assert torch.equal(generator.get_state(), state)
+
+
+class Exponentials(TorchDispatchMode):
+    """Counts the exponentials taken in tiles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten.exp_.default and args[0].dim() == 2:
+            self.count += args[0].numel()
+        return func(*args, **(kwargs or {}))
+
+
+def test_work_is_half_of_all_pairs_or_anchors_times_nodes(
+    monkeypatch: pytest.MonkeyPatch, generator: torch.Generator
+) -> None:
+    monkeypatch.setattr(nce, "_TILE", 16)
+    u, v = pair(320, 4, generator, torch.float32)
+    taken = {}
+    for anchors in (8, 16, None):
+        for keep in (0, 2**24):
+            monkeypatch.setattr(nce, "_KEEP", keep)
+            with Exponentials() as exponentials:
+                info_nce(u, v, anchors=anchors, generator=generator).backward()
+            taken[anchors, keep] = exponentials.count
+    assert taken[None, 2**24] == (640 + 16) * 640 / 2  # on and above the diagonal, in tiles of 16
+    assert taken[16, 2**24] == 2 * 16 * 640 - 16 * 16
+    assert taken[8, 2**24] == 2 * 8 * 640 - 8 * 8
+    assert all(taken[anchors, 0] == 2 * taken[anchors, 2**24] for anchors in (8, 16, None))
+
+
+def test_no_tile_is_kept_where_most_would_not_fit(monkeypatch: pytest.MonkeyPatch, generator: torch.Generator) -> None:
+    monkeypatch.setattr(nce, "_TILE", 16)
+    u, v = pair(64, 4, generator, torch.float32)
+    everything = (128 + 16) * 128 / 2 * 4
+    taken = []
+    for keep in (everything / 2, everything / 4, everything / 4 - 1):
+        monkeypatch.setattr(nce, "_KEEP", keep)
+        with Exponentials() as exponentials:
+            info_nce(u, v).backward()
+        taken.append(exponentials.count * 4)
+    assert taken == [1.5 * everything, 1.75 * everything, 2 * everything]
+
+
+def test_the_side_of_tiles_is_measured_for_many_nodes_only(
+    monkeypatch: pytest.MonkeyPatch, generator: torch.Generator
+) -> None:
+    asked = []
+
+    def fastest(key: str, candidates: Mapping[str, Callable[[], object]], default: str) -> str:
+        asked.append(key)
+        assert default in candidates
+        return "256"
+
+    monkeypatch.setattr(nce, "fastest", fastest)
+    u, v = pair(2048, 300, generator, torch.float32)
+    assert nce._side(u[:2047]) == nce._TILE == 512
+    assert asked == []
+    assert nce._side(u) == 256
+    assert nce._side(u.double()) == 256
+    assert nce._side(u[:, :5]) == 256
+    assert [key.split(", ")[1:] for key in asked] == [
+        ["cpu", "torch.float32", "width 256"],
+        ["cpu", "torch.float64", "width 256"],
+        ["cpu", "torch.float32", "width 32"],
+    ]
+    tuned = info_nce(u, v)
+    monkeypatch.setattr(nce, "_TUNED", 10**6)
+    fixed = info_nce(u, v)
+    torch.testing.assert_close(tuned, fixed)
+    torch.testing.assert_close(torch.autograd.grad(tuned, (u, v)), torch.autograd.grad(fixed, (u, v)))
+
+
+def test_a_measured_side_is_on_record(
+    monkeypatch: pytest.MonkeyPatch, generator: torch.Generator, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("MARIO_TUNING", raising=False)
+    monkeypatch.setenv("MARIO_CACHE", str(tmp_path))
+    u, _ = pair(2048, 4, generator, torch.float32)
+    side = nce._side(u)
+    (entries,) = json.loads((tmp_path / "tuning.json").read_text()).values()
+    (entry,) = entries.values()
+    assert int(entry["fastest"]) == side
+    assert set(entry["seconds"]) == {"256", "512", "1024"}
+
+
+def test_each_side_is_measured_on_the_same_work() -> None:
+    counts = []
+    for side in nce._SIDES:
+        with Exponentials() as exponentials:
+            nce._Rectangle.work(side, torch.empty(0), 4)
+        counts.append(exponentials.count)
+    assert counts == [2 * 1024**2] * 3
+
+
+@pytest.mark.parametrize("tau", [0.5, 0.1, 0.02])
+@pytest.mark.parametrize("anchors", [None, 30])
+def test_bfloat16(generator: torch.Generator, tau: float, anchors: int | None) -> None:
+    # Views that share nothing: at a small τ those that do have a gradient of almost nothing.
+    u, v = (torch.randn(60, 32, generator=generator).bfloat16().requires_grad_() for _ in range(2))
+    loss = info_nce(u, v, tau, anchors=anchors, generator=torch.Generator().manual_seed(1))
+    exact_u, exact_v = (z.detach().double().requires_grad_() for z in (u, v))
+    exact = info_nce(exact_u, exact_v, tau, anchors=anchors, generator=torch.Generator().manual_seed(1))
+    # Unit rows and cosines have 8 bits: an exponent is off by up to 2⁻⁸/τ, a term of the gradient by that part of it.
+    assert loss.dtype == torch.float32
+    assert loss.item() == pytest.approx(exact.item(), abs=2**-8 / tau)
+    grads = torch.autograd.grad(loss, (u, v))
+    for ours, wanted in zip(grads, torch.autograd.grad(exact, (exact_u, exact_v)), strict=True):
+        assert ours.dtype == torch.bfloat16
+        assert (ours.double() - wanted).norm() < 2**-8 / tau * wanted.norm()
+
+
 @pytest.mark.parametrize("tau", [0.5, 0.005])
 def test_no_tensor_of_nodes_by_nodes(generator: torch.Generator, largest_tensor: Any, tau: float) -> None:
     u, v = pair(2500, 4, generator, torch.float32)
@@ -171,3 +341,9 @@ def test_no_tensor_of_nodes_by_nodes(generator: torch.Generator, largest_tensor:
 def test_wrong_input(u: Tensor, v: Tensor, tau: float, message: str) -> None:
     with pytest.raises(MarioError, match=message):
         info_nce(u, v, tau)
+
+
+@pytest.mark.parametrize("anchors", [0, -3, 2.0])
+def test_wrong_anchors(anchors: Any) -> None:
+    with pytest.raises(MarioError, match=f"anchors must be a whole number of nodes above 0.*got {anchors}"):
+        info_nce(torch.ones(3, 2), torch.ones(3, 2), anchors=anchors)

@@ -42,13 +42,14 @@ every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 every_l2 = pytest.mark.parametrize("l2", [1.0, 1e-2, 1e-5])
 
 
-@pytest.fixture(params=["whitened", "not-whitened", "leading-axes-few", "blocks", "blocks-not-whitened"])
+@pytest.fixture(params=["whitened", "not-whitened", "few-leading-axes-and-samples", "blocks", "blocks-not-whitened"])
 def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The ways that size decides between."""
     if "not-whitened" in request.param:
         monkeypatch.setattr(module, "WHITENED", 0)
     if "few" in request.param:
         monkeypatch.setattr(module, "LEADING", 8)
+        monkeypatch.setattr(module, "SAMPLED", 10)
     if "blocks" in request.param:
         monkeypatch.setattr(module, "BYTES", 64 * 18)  # three rows of six features
     return str(request.param)
@@ -191,3 +192,31 @@ def test_errors_say_what_is_wrong(generator: torch.Generator, monkeypatch: pytes
     monkeypatch.setattr(module, "STEPS", 1)
     with pytest.raises(MarioError, match="found no optimum in 1 Newton steps: try a larger l2"):
         logistic_optimum(z, y, 3, l2=0.01)
+
+
+def test_where_all_axes_lead_the_preconditioner_undoes_the_hessian(generator: torch.Generator) -> None:
+    z, y = problem(60, 5, 3, generator)
+    loss = module._Loss(module._Rows(z), y, 1e-4)
+    x = torch.randn(3, 6, generator=generator, dtype=torch.float64)
+    p = (0.3 * loss.rows.logits(x)).softmax(0)
+    x[:, -1] -= x[:, -1].mean()  # a constant in all biases is lost
+    found = loss.preconditioner(p)(loss.curved(p, loss.rows.logits(x), x))
+    torch.testing.assert_close(found, x, atol=1e-4, rtol=0)  # it is held from being singular
+
+
+def test_the_hessian_is_that_of_autograd(route: str, generator: torch.Generator) -> None:
+    z, y = problem(40, 5, 3, generator)
+    rows = module._Rows(z)
+    loss = module._Loss(rows, y, 0.1)
+    x, v = torch.randn(2, 3, 6, generator=generator, dtype=torch.float64)
+    turned = (z - z.mean(0)) if rows.basis is None else (z - z.mean(0)) @ rows.basis
+
+    def value(x: Tensor) -> Tensor:
+        return F.cross_entropy(F.linear(turned, x[:, :-1], x[:, -1]), y) + 0.05 * x[:, :-1].square().sum()
+
+    expected, product = torch.autograd.functional.vhp(value, x, v)
+    logits = rows.logits(x)
+    assert loss.value(logits, x) == pytest.approx(float(expected), abs=1e-12)
+    slope = torch.autograd.functional.jacobian(value, x)
+    torch.testing.assert_close(loss.gradient(logits.softmax(0), x), slope, atol=1e-12, rtol=0)
+    torch.testing.assert_close(loss.curved(logits.softmax(0), rows.logits(v), v), product, atol=1e-12, rtol=0)

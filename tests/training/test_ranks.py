@@ -76,7 +76,7 @@ SETTINGS: dict[str, Any] = {
     "steps_per_epoch": 1,
     "gamma": 0.5,
     "epsilon": 0.1,
-    # Adam divides a gradient that is zero but for rounding (a bias before batch norm) by little more than its ε of 1e-8.
+    # Adam divides a gradient that is zero but for rounding, as of a bias before batch norm, by hardly more than 1e-8.
     "lr": 0.001,
     "gather": True,
 }

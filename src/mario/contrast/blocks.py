@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mario.contrast.rows import exponential_fits, through_unit_rows_, unit_rows
+from mario.contrast.rows import exponential_fits, through_unit_rows_, unit_rows, wide
 
 ESTIMATORS = ("info_nce", "donsker_varadhan", "jensen_shannon")
 
@@ -21,7 +21,7 @@ _BATCH = 2**20
 def within_blocks(u: Tensor, v: Tensor, blocks: "Blocks", tau: float, estimator: str) -> Tensor:
     """The estimator's loss over the pairs in `blocks`, divided by all N nodes; `conditional_mi` has the formulas."""
     if not blocks.batches:
-        return (u.sum() + v.sum()) * 0.0
+        return (u.sum() + v.sum()).to(wide(u.dtype)) * 0.0
     return _WithinBlocks.apply(u, v, blocks, 1.0 / tau, estimator)
 
 
@@ -109,37 +109,39 @@ def _batch(blocks: list[_Rectangle], device: torch.device) -> _Batch:
 class _WithinBlocks(torch.autograd.Function):
     # Each estimator is, per row r of cluster y, a coefficient on s_rr and one on what its pairs sum to:
     # InfoNCE: log Σ over the row; Donsker-Varadhan: log Σ over the cluster; Jensen-Shannon: Σ softplus, no log.
+    # Rows in bfloat16 are multiplied in it; all else is float32.
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, v: Tensor, blocks: Blocks, inverse_tau: float, estimator: str) -> Tensor:
         (unit_u, factor_u), (unit_v, factor_v) = unit_rows(u), unit_rows(v)
-        own = torch.linalg.vecdot(unit_u, unit_v)[blocks.rows] * inverse_tau
+        dtype = wide(u.dtype)
+        own = torch.linalg.vecdot(unit_u.to(dtype), unit_v.to(dtype))[blocks.rows] * inverse_tau
         if estimator == "info_nce":
             group, share = torch.arange(blocks.rows.numel(), device=u.device), torch.ones_like(own)
             pairs = share
         else:
             # n_y rows against all columns but their own.
-            group, share = blocks.group, blocks.size.to(u.dtype)
-            pairs = share * (blocks.width - 1).to(u.dtype)
+            group, share = blocks.group, blocks.size.to(dtype)
+            pairs = share * (blocks.width - 1).to(dtype)
         ctx.inputs = (blocks, inverse_tau, estimator != "info_nce")
         # A cluster of 20,000 nodes sums 4·10⁸ terms, too many for float32.
         total = torch.zeros_like(share, dtype=torch.float64)
         if estimator == "jensen_shannon":
             for rows, _, s, _, _ in _similarities(unit_u, unit_v, *ctx.inputs):
                 total.index_add_(0, group[rows], F.softplus(s).sum(2).view(-1).double())
-            loss = F.softplus(-own).sum() + (share / pairs * total.to(u.dtype)).sum()
+            loss = F.softplus(-own).sum() + (share / pairs * total.to(dtype)).sum()
             # d loss / d s_ij = coefficient of row i · sigmoid(s_ij)
             coefficient, pull = (share / pairs)[group], torch.sigmoid(-own)
         else:
             shift = torch.zeros_like(share)
-            if not exponential_fits(inverse_tau, u.dtype):
+            if not exponential_fits(inverse_tau, dtype):
                 shift.fill_(-torch.inf)
                 for rows, _, s, _, _ in _similarities(unit_u, unit_v, *ctx.inputs):
                     shift.scatter_reduce_(0, group[rows], s.amax(2).view(-1), "amax")
             for rows, _, s, _, _ in _similarities(unit_u, unit_v, *ctx.inputs):
                 powers = s.sub_(shift[group[rows]].view(s.size(0), -1, 1)).exp_()
                 total.index_add_(0, group[rows], powers.sum(2).view(-1).double())
-            log_sum = total.log_().to(u.dtype) + shift
+            log_sum = total.log_().to(dtype) + shift
             loss = (share * (log_sum - pairs.log())).sum() - own.sum()
             # d loss / d s_ij = exp(s_ij − coefficient of row i)
             coefficient, pull = (log_sum - share.log())[group], torch.ones_like(own)
@@ -152,17 +154,18 @@ class _WithinBlocks(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         unit_u, unit_v, factor_u, factor_v, coefficient, pull = ctx.saved_tensors
         blocks, inverse_tau, _ = ctx.inputs
-        by_node = unit_u.new_zeros(unit_u.size(0), 1).index_copy_(0, blocks.rows, -pull.unsqueeze(1))
+        by_node = pull.new_zeros(unit_u.size(0), 1).index_copy_(0, blocks.rows, -pull.unsqueeze(1))
         grad_u, grad_v = unit_v * by_node, unit_u * by_node
         for rows, columns, s, left, right in _similarities(unit_u, unit_v, *ctx.inputs):
             by_row = coefficient[rows].view(s.size(0), -1, 1)
             weight = s.sigmoid_().mul_(by_row) if ctx.estimator == "jensen_shannon" else s.sub_(by_row).exp_()
-            grad_u.index_add_(0, blocks.rows[rows], torch.bmm(weight, right).flatten(0, 1))
-            grad_v.index_add_(0, columns, torch.bmm(weight.mT, left).flatten(0, 1))
-        times = grad * (inverse_tau / unit_u.size(0))
+            weight = weight.to(left.dtype)
+            grad_u.index_add_(0, blocks.rows[rows], torch.bmm(weight, right).flatten(0, 1).to(grad_u.dtype))
+            grad_v.index_add_(0, columns, torch.bmm(weight.mT, left).flatten(0, 1).to(grad_v.dtype))
+        times = grad.to(pull.dtype) * (inverse_tau / unit_u.size(0))
         through_unit_rows_(grad_u, unit_u, factor_u, times)
         through_unit_rows_(grad_v, unit_v, factor_v, times)
-        return grad_u, grad_v, None, None, None
+        return grad_u.to(unit_u.dtype), grad_v.to(unit_v.dtype), None, None, None
 
 
 def _similarities(
@@ -181,7 +184,7 @@ def _similarities(
             absent |= columns.unsqueeze(1) == blocks.own[rows].unsqueeze(2)
         rows, columns = rows.view(-1), blocks.columns[columns.clamp_(max=blocks.columns.numel() - 1).view(-1)]
         left, right = _take(unit_u, blocks.rows[rows], len(batch.row)), _take(unit_v, columns, len(batch.row))
-        s = torch.bmm(left, right.mT).mul_(inverse_tau)
+        s = torch.bmm(left, right.mT).to(wide(left.dtype)).mul_(inverse_tau)
         yield rows, columns, s.masked_fill_(absent, -torch.inf), left, right
 
 

@@ -31,7 +31,8 @@ def conditional_mi(
     - `jensen_shannon`: Σ_y (n_y/N) (mean_{i∈A_y} softplus(−s_ii) + mean_{i∈A_y, j∈B_y, j≠i} softplus(s_ij)); the bound
       is Σ_y (n_y/N) 2 log 2 − loss.
 
-    In the last two a cluster without any negative adds 0.
+    In the last two a cluster without any negative adds 0. Embeddings in bfloat16 are multiplied in it and
+    their gradient is bfloat16; sums, logarithms and the loss are float32.
 
     Args:
         u: embeddings [N, d] of the nodes in the first view; rows are scaled to unit length here.

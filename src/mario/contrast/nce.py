@@ -37,7 +37,7 @@ def info_nce(
     With s(a, b) = cos(a, b)/τ, ℓ(u_i) = −log( e^{s(u_i, v_i)} / (Σ_j e^{s(u_i, v_j)} + Σ_{j≠i} e^{s(u_i, u_j)}) ) and
     the loss is the mean over nodes of (ℓ(u_i) + ℓ(v_i))/2. A loss to minimise: log N − loss is a lower bound on
     I(U; V). It is exact, first-order differentiable, and holds no N × N tensor at any moment. Embeddings in bfloat16
-    are multiplied in it; sums and logarithms are float32.
+    are multiplied in it and their gradient is bfloat16; sums, logarithms and the loss are float32.
 
     Args:
         u: embeddings [N, d] of the nodes in the first view; rows are scaled to unit length here.
@@ -104,8 +104,8 @@ class _InfoNCE(torch.autograd.Function):
     def forward(ctx: Any, u: Tensor, v: Tensor, inverse_tau: float, parts: _Parts) -> Tensor:
         z, factors = [], []
         for view, nodes in zip(parts.views(u, v), parts.nodes, strict=True):
-            unit, factor = unit_rows(view[nodes].to(wide(u.dtype)))
-            z.append(unit.t().to(u.dtype).contiguous())
+            unit, factor = unit_rows(view[nodes])
+            z.append(unit.t().contiguous())
             factors.append(factor)
         tiles = _Tiles(z, parts.anchors, inverse_tau)
         kept: list[Tensor] = []
@@ -115,7 +115,7 @@ class _InfoNCE(torch.autograd.Function):
         positives = torch.stack([(p.to(tiles.wide) * q).sum() for p, q in pairs]).sum() * (2 * inverse_tau)
         ctx.save_for_backward(*z, *factors, *log_d, *kept)
         ctx.parts, ctx.inverse_tau, ctx.rows = parts, inverse_tau, rows
-        return ((torch.cat(log_d).sum() - positives) / rows).to(u.dtype)
+        return (torch.cat(log_d).sum() - positives) / rows
 
     @staticmethod
     @once_differentiable
@@ -129,8 +129,7 @@ class _InfoNCE(torch.autograd.Function):
         shape = (sum(part.size(1) for part in z) // 2, z[0].size(0))
         grads = z[0].new_empty(shape), z[0].new_empty(shape)
         for view, nodes, unit, factor in zip(parts.views(*grads), parts.nodes, z, factors, strict=True):
-            rows = out.pop(0).t().contiguous()
-            view[nodes] = through_unit_rows_(rows, unit.t().to(tiles.wide), factor, times).to(view.dtype)
+            view[nodes] = through_unit_rows_(out.pop(0), unit, factor.t(), times, dim=0).t().to(view.dtype)
         return *grads, None, None
 
 

@@ -38,17 +38,22 @@ def check_positive(name: str, value: float) -> None:
 def unit_rows(z: Tensor) -> tuple[Tensor, Tensor]:
     """Rows of unit length, and the factors [N, 1] that made them so; a zero row stays zero (cosine 0 to all).
 
-    Not differentiable: `through_unit_rows_` is the other half.
+    Factors of bfloat16 rows are float32. Not differentiable: `through_unit_rows_` is the other half.
     """
-    norm = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+    norm = torch.linalg.vector_norm(z, dim=1, keepdim=True, dtype=wide(z.dtype))
     # A row too short to divide by has no direction: factor 0 makes its value and its gradient 0 instead of NaN.
     factor = norm.reciprocal().masked_fill_(norm < torch.finfo(z.dtype).tiny, 0.0)
     return torch.mul(z, factor, out=z.new_empty(z.shape)), factor
 
 
-def through_unit_rows_(grad: Tensor, unit: Tensor, factor: Tensor, times: Tensor) -> Tensor:
-    """Gradient at the raw rows from the one at the unit rows, in place: times · (g − (g·ẑ) ẑ) / ‖z‖."""
-    return grad.addcmul_(unit, torch.linalg.vecdot(grad, unit).unsqueeze(1), value=-1).mul_(factor * times)
+def through_unit_rows_(grad: Tensor, unit: Tensor, factor: Tensor, times: Tensor, dim: int = 1) -> Tensor:
+    """Gradient at the raw rows from the one at the unit rows, in place: times · (g − (g·ẑ) ẑ) / ‖z‖.
+
+    A row lies along `dim`: with 0 all are transposed, `factor` too.
+    """
+    unit = unit.to(grad.dtype)
+    along = torch.linalg.vecdot(grad, unit, dim=dim).unsqueeze(dim)
+    return grad.addcmul_(unit, along, value=-1).mul_(factor * times)
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:

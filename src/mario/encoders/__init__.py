@@ -2,7 +2,19 @@
 
 from mario.encoders.encoder import ENCODERS, GAT, GCN, GIN, Encoder, GraphSAGE
 from mario.encoders.projector import Projector
-from mario.encoders.propagation import propagation_matrix
+from mario.encoders.propagation import Propagation, propagation_matrix, propagation_of
 from mario.encoders.readout import readout
 
-__all__ = ["ENCODERS", "GAT", "GCN", "GIN", "Encoder", "GraphSAGE", "Projector", "propagation_matrix", "readout"]
+__all__ = [
+    "ENCODERS",
+    "GAT",
+    "GCN",
+    "GIN",
+    "Encoder",
+    "GraphSAGE",
+    "Projector",
+    "Propagation",
+    "propagation_matrix",
+    "propagation_of",
+    "readout",
+]

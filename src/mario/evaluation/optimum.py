@@ -14,6 +14,8 @@ WHITENED = 1000
 """Up to this many features or rows the spectrum of the embedding is found, to precondition with."""
 LEADING = 300
 """Weights of the leading axes, over all classes, that are preconditioned with the Hessian itself."""
+SAMPLED = 8192
+"""Rows that the Hessian of the leading axes is taken from, to precondition with; drawn alike each time."""
 BYTES = 2**28
 """Up to this size the embedding is held in double precision; beyond it, blocks of rows are made double in each pass."""
 
@@ -77,8 +79,8 @@ class _Rows:
 
     def __init__(self, z: Tensor) -> None:
         n, d = z.shape
-        self.centre = z.mean(0, dtype=torch.float64)
         self._blocks: tuple[Tensor, ...] = z.split(max(1, BYTES // (64 * d)))
+        self.centre = torch.stack([block.sum(0, dtype=torch.float64) for block in self._blocks]).sum(0) / n
         self._finished = False
         self.basis: Tensor | None = None
         if 8 * n * d <= BYTES:
@@ -98,6 +100,12 @@ class _Rows:
         if self._finished:
             self._finish([block @ axes for block in self._rows()])
         self.basis = axes if span is None else span @ axes
+        # Enough rows to know the Hessian of the leading axes by, as far as a preconditioner has to.
+        self.sampled = torch.randperm(n, generator=torch.Generator().manual_seed(0))[:SAMPLED].sort().values
+        self.sample = (self._blocks[0] if self._finished else z)[self.sampled.to(z.device)]
+        if not self._finished:
+            self.sample = (self.sample.double() - self.centre) @ axes
+        self.sample = self.sample.T.contiguous()
 
     def _finish(self, blocks: list[Tensor]) -> None:
         self._blocks, self._finished = (torch.cat(blocks),), True
@@ -124,13 +132,6 @@ class _Rows:
         if self.basis is not None and not self._finished:
             weight = weight @ self.basis
         return torch.cat([weight, errors.sum(1, keepdim=True)], 1)
-
-    def leading(self, p: Tensor, k: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Blocks of ``p`` ``[classes, n]`` and of the rows' last k axes ``[k, n]``, the constant among them."""
-        for part, block in zip(p.split([len(block) for block in self._blocks], 1), self._rows(), strict=True):
-            if self.basis is not None and not self._finished:
-                block = block @ self.basis[:, 1 - k :]
-            yield part, torch.cat([block[:, 1 - k :].T, block.new_ones(1, len(block))])
 
 
 class _Loss:
@@ -162,16 +163,12 @@ class _Loss:
         k = min(int((self.spread > self.l2[0]).sum()), LEADING // classes)
         if self.rows.basis is None or k < 2:
             return lambda x: x / diagonal
-        hessian = p.new_zeros(classes, k, classes, k)
-        for part, block in self.rows.leading(p, k):
-            for a in range(classes):
-                weighted = block * part[a]
-                hessian[a, :, a] += weighted @ block.T
-                for b in range(a + 1):
-                    hessian[a, :, b] -= weighted @ (block * part[b]).T
-        for a in range(classes):
-            hessian[:a, :, a] = hessian[a, :, :a].permute(1, 2, 0)
-        hessian /= self.n
+        p, rows = p[:, self.rows.sampled], self.rows.sample[1 - k :]
+        rows = torch.cat([rows, rows.new_ones(1, rows.size(1))])
+        weighted = (p[:, None] * rows).flatten(0, 1)
+        hessian = (weighted @ weighted.T).view(classes, k, classes, k).neg_()
+        hessian.diagonal(dim1=0, dim2=2).add_((weighted @ rows.T).view(classes, k, k).permute(1, 2, 0))
+        hessian /= rows.size(1)
         hessian[:, -1, :, -1] += 1.0  # a constant in all biases changes nothing, and must not make this singular
         flat = hessian.view(classes * k, classes * k)
         flat.diagonal().add_(self.l2[-k:].repeat(classes)).mul_(1 + 1e-10)

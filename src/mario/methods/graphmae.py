@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GATConv
 
 from mario.contrast import scaled_cosine_error
-from mario.encoders import propagation_matrix
+from mario.encoders import propagation_of
 from mario.methods.base import Method, register
 from mario.methods.settings import setting
 from mario.views import DropEdges
@@ -91,4 +91,4 @@ class GraphMAE(Method):
         if self.decoder == "gat":
             return self.decoder_(h, edge_index)[rows]
         # A GCN layer, P(HW) + b, as (PH)W + b: only the rows that are scored become as wide as the features.
-        return self.decoder_((propagation_matrix(edge_index, h.size(0), dtype=h.dtype) @ h)[rows])
+        return self.decoder_(propagation_of(edge_index, h.size(0), dtype=h.dtype)(h)[rows])
