@@ -78,12 +78,12 @@ def main() -> None:
         u, v = embeddings(nodes)
         a, b = torch.randn(2, SQUARE, SQUARE).unbind()
         out = torch.empty(SQUARE, SQUARE)
-        plain = ["info_nce plain", "conditional_mi plain"] if nodes <= 8_000 else []
+        plain = ["info_nce plain", "conditional_mi plain"] if nodes <= 4_000 else []
         # Square products before and after each loss, so that they meet the same seconds.
         work: dict[str, Callable[[], object]] = {"product": partial(torch.mm, a, b, out=out)}
         for name in ("info_nce", "conditional_mi", *plain):
             work[name] = partial(both_ways, name, u, v)
-        rounds = 2 if given.quick else (7 if nodes == 4_000 else 3)
+        rounds = 2 if given.quick else (5 if nodes == 4_000 else 3)
         times = in_turns(work, rounds, at_least=0.2 if given.quick else 0.5)
         middle = medians(times)
         rate = 2 * SQUARE**3 / middle["product"]

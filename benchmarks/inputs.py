@@ -11,7 +11,7 @@ def random_graph(nodes: int, features: int = FEATURES, degree: int = DEGREE, see
     generator = torch.Generator().manual_seed(seed)
     pairs = torch.randint(nodes, (2, nodes * degree // 2), generator=generator)
     edge_index = torch.cat([pairs, pairs.flip(0)], dim=1)
-    return Data(x=torch.randn(nodes, features, generator=generator), edge_index=edge_index)
+    return Data(x=torch.randn(nodes, features, generator=generator), edge_index=edge_index, num_nodes=nodes)
 
 
 def bag_of_words(nodes: int, words: int = WORDS, a_node: int = WORDS_A_NODE, *, sparse: bool, seed: int = 0) -> Data:

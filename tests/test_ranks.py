@@ -176,6 +176,31 @@ def test_a_lost_rank_is_told(tmp_path: Path) -> None:
     assert "torchrun --max-restarts resumes from the checkpoint" in done.stdout
 
 
+TOLD_TO_END = """
+import os, signal, time
+from mario import ranks
+with ranks.running():
+    try:
+        with ranks.telling(lambda: "at step 7"):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+    except ranks.RankLostError as error:
+        print(error)
+assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+"""
+
+
+def test_torchruns_signal_to_end_is_told_as_well(tmp_path: Path) -> None:
+    (tmp_path / "told.py").write_text(TOLD_TO_END)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*torchrun, str(tmp_path / "told.py")], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    for rank in range(2):
+        assert f"rank lost at step 7: rank {rank} of 2 was told to end, as torchrun does when another" in done.stdout
+
+
 def test_a_job_that_cannot_be_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "nowhere"}
     for name, value in environment.items():

@@ -6,6 +6,8 @@ unless said otherwise.
 
 import os
 import re
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -189,7 +191,8 @@ def running(device: str = "auto") -> Iterator[None]:
             f"On one machine, torchrun --standalone --nproc-per-node {size_} finds a free port"
         ) from error
     try:
-        yield
+        with _ending_in_words():
+            yield
     except BaseException:
         if not on_gpu:  # nccl would wait for the ranks that are gone
             dist.destroy_process_group()
@@ -204,6 +207,26 @@ def telling(where: Callable[[], str]) -> Iterator[None]:
         yield
     except RankLostError as error:
         raise RankLostError(error.detail, where()) from error
+
+
+@contextmanager
+def _ending_in_words() -> Iterator[None]:
+    """Turn torchrun's signal to end, which may come before a lost rank is noticed, into the same error."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise RankLostError(f"rank {rank()} of {size()} was told to end, as torchrun does when another has failed")
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except BaseException:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # this process is ending, and one message is enough
+        raise
+    signal.signal(signal.SIGTERM, before)
 
 
 def _joined() -> bool:

@@ -172,7 +172,7 @@ def test_a_generated_graph_is_made_by_fetch_and_not_by_show(tmp_path: Path) -> N
     assert not (tmp_path / "cache" / "graphs").exists()
     assert f"made in {tmp_path / 'cache'}" in run("fetch", "shifting-10k").output.replace("\n", "")
     (split,) = json.loads(run("show", "shifting-10k", "--json").output)["splits"]
-    assert (split["train"], split["domains"], split["environments"]) == (50, 10, 6)
+    assert (split["train"], split["domains"], split["environments"]) == (30, 10, 6)
     assert "files: made in" in run("show", "shifting-10k").output
     made = sum(path.stat().st_size for path in (tmp_path / "cache" / "graphs").rglob("*.npy"))
     assert made == pytest.approx(CATALOGUE["shifting-10k"].cached, rel=0.001)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -94,60 +95,61 @@ main()
 """
 
 
-def test_a_rank_that_is_killed_stops_the_job_and_a_restart_ends_with_the_same_bits(tmp_path: Path) -> None:
+@pytest.fixture
+def torchrun(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+    """Starts a run of two ranks in a folder; their process ids are in ``processes/FOLDER``."""
     (tmp_path / "launch.py").write_text(LAUNCH)
-    words = [
-        "run",
-        "good-cbas",
-        "--shift",
-        "concept",
-        *QUICK,
-        "--set",
-        "epochs=30",
-        "--set",
-        "roots=100",
-        "-q",
-        "--out",
-    ]
+    short = ["--set", "epochs=6", "--set", "checkpoints=3", "--set", "roots=100"]
+    words = ["run", "good-cbas", "--shift", "concept", *QUICK, *short, "-q", "--out"]
+    started: list[subprocess.Popen[str]] = []
 
-    def start(folder: str, *options: str) -> subprocess.Popen[str]:
-        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *options]
-        (tmp_path / "processes" / folder).mkdir(parents=True, exist_ok=True)
-        (tmp_path / "processes" / folder / "1").unlink(missing_ok=True)
-        return subprocess.Popen(
-            [sys.executable, *torchrun, str(tmp_path / "launch.py"), *words, str(tmp_path / folder)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PROCESSES": str(tmp_path / "processes" / folder)},
-        )
+    def start(folder: str, *options: str) -> "subprocess.Popen[str]":
+        processes = tmp_path / "processes" / folder
+        processes.mkdir(parents=True, exist_ok=True)
+        (processes / "1").unlink(missing_ok=True)
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *options]
+        command += [str(tmp_path / "launch.py"), *words, str(tmp_path / folder)]
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "PROCESSES": str(processes)}
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env))
+        return started[-1]
 
-    def kill_rank_1(folder: str, beyond: int) -> None:
-        """When the newest checkpoint is of a step above ``beyond`` and some steps were made since."""
-        process, log = tmp_path / "processes" / folder / "1", tmp_path / folder / "log.jsonl"
-        deadline = time.monotonic() + 100
-        while time.monotonic() < deadline:
-            files = sorted((tmp_path / folder).glob("checkpoint/*.safetensors"))
-            lines = log.read_bytes().count(b"\n") if log.exists() else 0
-            if process.exists() and files and beyond < int(files[-1].stem) < lines - 3:
-                break
-            time.sleep(0.002)
-        os.kill(int(process.read_text()), signal.SIGKILL)
+    yield start
+    for process in started:
+        process.terminate()  # torchrun ends its ranks then
+        process.communicate()
 
-    whole, killed = start("whole"), start("killed")
-    kill_rank_1("killed", 0)
-    said, _ = killed.communicate(timeout=100)
+
+def kill_rank_1(tmp_path: Path, folder: str, beyond: int) -> None:
+    """When the newest checkpoint is of a step above ``beyond`` and some steps were made since."""
+    process, log = tmp_path / "processes" / folder / "1", tmp_path / folder / "log.jsonl"
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline:
+        files = sorted((tmp_path / folder).glob("checkpoint/*.safetensors"))
+        lines = log.read_bytes().count(b"\n") if log.exists() else 0
+        if process.exists() and files and beyond < int(files[-1].stem) < lines - 2:
+            break
+        time.sleep(0.002)
+    os.kill(int(process.read_text()), signal.SIGKILL)
+
+
+def test_a_rank_that_is_killed_stops_the_job_and_a_restart_ends_with_the_same_bits(
+    torchrun: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    killed, whole = torchrun("killed"), torchrun("whole")
+    kill_rank_1(tmp_path, "killed", 0)
+    said, _ = killed.communicate(timeout=120)
     assert killed.returncode != 0
-    assert re.search(
-        r"mario: error: rank lost (at|while rank 0 evaluated) step \d+: rank 0 of 2 hears no more", said
-    ), said
+    # Which of the two comes first, the closed connection or torchrun's signal, is chance.
+    lost = r"mario: error: rank lost (at|while rank 0 evaluated) step \d+: rank 0 of 2 (hears no more|was told to end)"
+    assert len(re.findall(lost, said)) == 1, said
     assert "torchrun --max-restarts resumes from the checkpoint" in said
     assert not (tmp_path / "killed" / "result.json").exists()
 
-    again = start("killed", "--max-restarts", "1")
-    kill_rank_1("killed", 60)
-    assert again.wait(timeout=100) == 0, again.stdout and again.stdout.read()
-    assert whole.wait(timeout=100) == 0, whole.stdout and whole.stdout.read()
+    again = torchrun("killed", "--max-restarts", "1")
+    kill_rank_1(tmp_path, "killed", 20)
+    for process in (again, whole):
+        said, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, said
     same = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
     assert same[0] == same[1]
     results = [json.loads((tmp_path / name / "result.json").read_text()) for name in ("whole", "killed")]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mario.contrast import info_nce, nce
+from mario.contrast import info_nce, nce, tiles
 from mario.errors import MarioError
 
 
@@ -56,8 +56,8 @@ def test_one_node_has_no_negative(generator: torch.Generator) -> None:
 def test_equals_the_formula_at_tile_boundaries(
     monkeypatch: pytest.MonkeyPatch, generator: torch.Generator, n: int, tau: float, keep: int
 ) -> None:
-    monkeypatch.setattr(nce, "_TILE", 4)
-    monkeypatch.setattr(nce, "_KEEP", keep)
+    monkeypatch.setattr(tiles, "_TILE", 4)
+    monkeypatch.setattr(tiles, "_KEEP", keep)
     u, v = pair(n, 3, generator)
     ours, slow = info_nce(u, v, tau), slow_info_nce(u, v, tau)
     torch.testing.assert_close(ours, slow)
@@ -66,7 +66,7 @@ def test_equals_the_formula_at_tile_boundaries(
 
 @pytest.mark.parametrize("tau", [0.3, 0.002])
 def test_gradcheck(monkeypatch: pytest.MonkeyPatch, generator: torch.Generator, tau: float) -> None:
-    monkeypatch.setattr(nce, "_TILE", 2)
+    monkeypatch.setattr(tiles, "_TILE", 2)
     u, v = pair(5, 3, generator)
     if tau < 0.01:
         # At τ = 0.002 differences of far-off rows drown in rounding: near-collinear rows keep the exponents mixed.
@@ -102,7 +102,7 @@ def test_non_contiguous_rows(generator: torch.Generator) -> None:
 
 
 def test_order_of_nodes_does_not_matter(monkeypatch: pytest.MonkeyPatch, generator: torch.Generator) -> None:
-    monkeypatch.setattr(nce, "_TILE", 5)
+    monkeypatch.setattr(tiles, "_TILE", 5)
     u, v = pair(13, 4, generator)
     order = torch.randperm(13, generator=generator)
     here, there = info_nce(u, v), info_nce(u[order], v[order])
@@ -151,7 +151,7 @@ def test_nan_is_not_swallowed(generator: torch.Generator) -> None:
 
 def anchored(u: Tensor, v: Tensor, tau: float, anchors: Sequence[int]) -> Tensor:
     order = torch.tensor([*anchors, *(i for i in range(len(u)) if i not in anchors)])
-    return nce._InfoNCE.apply(u, v, 1 / tau, nce._parts(len(u), nce._TILE, order, len(anchors)))
+    return nce._InfoNCE.apply(u, v, 1 / tau, nce._parts(len(u), tiles._TILE, order, len(anchors)))
 
 
 @pytest.mark.parametrize("keep", [0, 200, 2**24])
@@ -160,8 +160,8 @@ def anchored(u: Tensor, v: Tensor, tau: float, anchors: Sequence[int]) -> Tensor
 def test_anchors_equal_the_formula(
     monkeypatch: pytest.MonkeyPatch, generator: torch.Generator, anchors: list[int], tau: float, keep: int
 ) -> None:
-    monkeypatch.setattr(nce, "_TILE", 2)
-    monkeypatch.setattr(nce, "_KEEP", keep)
+    monkeypatch.setattr(tiles, "_TILE", 2)
+    monkeypatch.setattr(tiles, "_KEEP", keep)
     u, v = pair(9, 3, generator)
     ours, slow = anchored(u, v, tau, anchors), slow_info_nce(u, v, tau, anchors)
     torch.testing.assert_close(ours, slow)
@@ -218,12 +218,12 @@ class Exponentials(TorchDispatchMode):
 def test_work_is_half_of_all_pairs_or_anchors_times_nodes(
     monkeypatch: pytest.MonkeyPatch, generator: torch.Generator
 ) -> None:
-    monkeypatch.setattr(nce, "_TILE", 16)
+    monkeypatch.setattr(tiles, "_TILE", 16)
     u, v = pair(320, 4, generator, torch.float32)
     taken = {}
     for anchors in (8, 16, None):
         for keep in (0, 2**24):
-            monkeypatch.setattr(nce, "_KEEP", keep)
+            monkeypatch.setattr(tiles, "_KEEP", keep)
             with Exponentials() as exponentials:
                 info_nce(u, v, anchors=anchors, generator=generator).backward()
             taken[anchors, keep] = exponentials.count
@@ -234,12 +234,12 @@ def test_work_is_half_of_all_pairs_or_anchors_times_nodes(
 
 
 def test_no_tile_is_kept_where_most_would_not_fit(monkeypatch: pytest.MonkeyPatch, generator: torch.Generator) -> None:
-    monkeypatch.setattr(nce, "_TILE", 16)
+    monkeypatch.setattr(tiles, "_TILE", 16)
     u, v = pair(64, 4, generator, torch.float32)
     everything = (128 + 16) * 128 / 2 * 4
     taken = []
     for keep in (everything / 2, everything / 4, everything / 4 - 1):
-        monkeypatch.setattr(nce, "_KEEP", keep)
+        monkeypatch.setattr(tiles, "_KEEP", keep)
         with Exponentials() as exponentials:
             info_nce(u, v).backward()
         taken.append(exponentials.count * 4)
@@ -256,13 +256,13 @@ def test_the_side_of_tiles_is_measured_for_many_nodes_only(
         assert default in candidates
         return "256"
 
-    monkeypatch.setattr(nce, "fastest", fastest)
+    monkeypatch.setattr(tiles, "fastest", fastest)
     u, v = pair(2048, 300, generator, torch.float32)
-    assert nce._side(u[:2047]) == nce._TILE == 512
+    assert tiles.side_of_tiles(u[:2047]) == tiles._TILE == 384
     assert asked == []
-    assert nce._side(u) == 256
-    assert nce._side(u.double()) == 256
-    assert nce._side(u[:, :5]) == 256
+    assert tiles.side_of_tiles(u) == 256
+    assert tiles.side_of_tiles(u.double()) == 256
+    assert tiles.side_of_tiles(u[:, :5]) == 256
     assert [key.split(", ")[1:] for key in asked] == [
         ["cpu", "torch.float32", "width 256"],
         ["cpu", "torch.float64", "width 256"],
@@ -281,20 +281,20 @@ def test_a_measured_side_is_on_record(
     monkeypatch.delenv("MARIO_TUNING", raising=False)
     monkeypatch.setenv("MARIO_CACHE", str(tmp_path))
     u, _ = pair(2048, 4, generator, torch.float32)
-    side = nce._side(u)
+    side = tiles.side_of_tiles(u)
     (entries,) = json.loads((tmp_path / "tuning.json").read_text()).values()
     (entry,) = entries.values()
     assert int(entry["fastest"]) == side
-    assert set(entry["seconds"]) == {"256", "512", "1024"}
+    assert set(entry["seconds"]) == {"256", "384", "768"}
 
 
 def test_each_side_is_measured_on_the_same_work() -> None:
     counts = []
-    for side in nce._SIDES:
+    for side in tiles._SIDES:
         with Exponentials() as exponentials:
-            nce._Rectangle.work(side, torch.empty(0), 4)
+            tiles._Rectangle.work(side, torch.empty(0), 4)
         counts.append(exponentials.count)
-    assert counts == [2 * 1024**2] * 3
+    assert counts == [2 * 768**2] * 3
 
 
 @pytest.mark.parametrize("tau", [0.5, 0.1, 0.02])
@@ -319,7 +319,7 @@ def test_no_tensor_of_nodes_by_nodes(generator: torch.Generator, largest_tensor:
     u, v = pair(2500, 4, generator, torch.float32)
     with largest_tensor as largest:
         info_nce(u, v, tau).backward()
-    assert 2500 * 4 <= largest.numel <= nce._TILE**2
+    assert 2500 * 4 <= largest.numel <= max(tiles._SIDES) ** 2 < 2500**2 / 4
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ def test_the_folder_of_a_run(tmp_path: Path) -> None:
     assert (result["dataset"], result["domain"], result["shift"]) == ("good-cbas", "color", "concept")
     assert {"id_test", "ood_test", "ood_test_by_id_val"} <= result["scores"].keys()
     assert result["checkpoints"] == len(result["curve"]) == 4
+    assert result["ranks"] == 1
     assert [point["step"] for point in result["curve"]] == [30, 60, 90, 120]
     best = max(result["curve"], key=lambda point: point["ood_val"])
     assert result["scores"]["ood_test"] == best["ood_test"]
@@ -180,9 +181,15 @@ def test_killed_at_ten_random_moments_it_ends_with_the_same_bits(tmp_path: Path)
 
 def test_a_stopped_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     run, data = plan()
+    began = time.monotonic()
     for epoch in execute(run, data, tmp_path / "run"):
+        if epoch.number == 6:
+            until_saved = time.monotonic() - began
         if epoch.number == 7:
             break
+    began = time.monotonic()
     resumed = [epoch.number for epoch in execute(run, data, tmp_path / "run")]
+    whole = until_saved + time.monotonic() - began
     assert resumed[:3] == [3, 6, 7], "pauses already done, then the first epoch after the last checkpoint"
-    assert (tmp_path / "run" / "result.json").exists()
+    seconds = json.loads((tmp_path / "run" / "result.json").read_text())["seconds"]
+    assert seconds == pytest.approx(whole, rel=0.3), "of both sessions"

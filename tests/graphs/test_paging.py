@@ -46,9 +46,7 @@ def test_gather_is_index_select(stored: tuple[torch.Tensor, torch.Tensor], gener
         gather(mapped, torch.tensor([3000]))
 
 
-def test_blocks_cover_all_rows_once(
-    stored: tuple[torch.Tensor, torch.Tensor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_cover_all_rows_once(stored: tuple[torch.Tensor, torch.Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
     mapped, x = stored
     assert torch.equal(torch.cat([block.clone() for block in blocks(mapped, rows=999)]), x)
     monkeypatch.setattr(paging, "_BLOCK_BYTES", 7 * 4 * 100)
@@ -94,14 +92,16 @@ def test_a_large_sum_of_finite_numbers_is_finite() -> None:
     assert count_not_finite(torch.full((4,), 3e38)) == 0
 
 
-def test_the_file_is_closed_with_its_last_tensor(stored: tuple[torch.Tensor, torch.Tensor]) -> None:
-    mapped = stored[0]
-    address = mapped.untyped_storage().data_ptr()
-    view = mapped[1:]
-    assert address in paging._MAPPINGS
-    del stored, mapped
+def test_the_file_is_closed_with_its_last_tensor(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((3, 2), dtype=np.float32))
+    mapped = map_array(tmp_path / "x.npy")
+    address, view = mapped.untyped_storage().data_ptr(), mapped[1:]
+    del mapped
     gc.collect()
-    assert mapping_of(view) is not None
+    assert mapping_of(view) is paging._MAPPINGS[address]
+    del view
+    gc.collect()
+    assert address not in paging._MAPPINGS
 
 
 def test_nothing_is_unpickled_and_empty_arrays_are_arrays(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mario.contrast.nce import Tiles, ranges, side_of_tiles
 from mario.contrast.rows import check_pair, check_positive, exponential_fits, through_unit_rows_, unit_rows, wide
+from mario.contrast.tiles import Tiles, ranges, side_of_tiles
+from mario.errors import MarioError
 
 
 class RepeatedInfoNCE:
@@ -18,8 +19,8 @@ class RepeatedInfoNCE:
     is linear in the shares 1/D that the calls have of them, so it is added once, by `finish`, after the last backward.
 
     Args:
-        v: embeddings [N, d] of the second view, a leaf whose ``grad`` the calls and `finish` add to.
-        tau: temperature.
+        v: embeddings [N, d] of the second view; a leaf, to whose ``grad`` the backward passes and `finish` add.
+        tau: temperature; e^{1/τ} has to be a number, which `fits` tells.
 
     Example:
         >>> import torch
@@ -35,37 +36,89 @@ class RepeatedInfoNCE:
     def __init__(self, v: Tensor, tau: float = 0.5) -> None:
         check_pair(v, v)
         check_positive("tau", tau)
+        if not self.fits(v, tau):
+            raise MarioError(f"tau must be larger for sums of e^(1/tau) to fit {v.dtype}, got {tau}: use info_nce")
         self.v = v
         self.inverse_tau = 1.0 / tau
         self.parts = ranges(0, v.size(0), side_of_tiles(v))
-        self.z, self.factors = transposed_units(v, self.parts)
+        self.z, self.factors = units(v.detach(), self.parts)
         self.tiles = Tiles(self.z, len(self.z), self.inverse_tau)
         self.own_sums = self.tiles.log_sums([], 0)
-        self.shares: list[Tensor] | None = None
+        self._shares: list[Tensor] = []
 
     @staticmethod
-    def suits(v: Tensor, tau: float) -> bool:
-        """Whether e^{s/τ} needs no shift, so that sums of shares are all that has to be remembered."""
+    def fits(v: Tensor, tau: float) -> bool:
         return exponential_fits(1.0 / tau, wide(v.dtype))
 
     def __call__(self, u: Tensor) -> Tensor:
         check_pair(u, self.v)
         return _Repeated.apply(u, self.v, self)
 
-    def take(self, log_d: list[Tensor], weight: Tensor) -> None:
+    def take(self, shares: list[Tensor]) -> None:
         """Remember what a backward pass has for the similarities within the second view."""
-        shares = [(-part).exp_().mul_(weight) for part in log_d]
-        self.shares = shares if self.shares is None else [a.add_(b) for a, b in zip(self.shares, shares, strict=True)]
+        self._shares = [a + b for a, b in zip(self._shares, shares, strict=True)] if self._shares else shares
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Add to ``v.grad`` what all backward passes have for the similarities within the second view."""
-        if self.shares is None or not self.v.requires_grad:
+        """Add to ``v.grad`` what all backward passes since the last `finish` have for the similarities within ``v``."""
+        if not self._shares:
             return
-        out = self.tiles.weighted_sums(self.shares)
-        grad = torch.empty_like(self.v)
-        for rows, unit, factor, pulled in zip(self.parts, self.z, self.factors, out, strict=True):
-            pulled = pulled.t().contiguous()
-            grad[rows] = through_unit_rows_(pulled, unit.t().to(pulled.dtype), factor, pulled.new_ones(())).to(grad.dtype)
+        pulled = self.tiles.weighted_sums(self._shares)
+        self._shares = []
+        grad = gradient(pulled, self.z, self.factors, self.parts, torch.tensor(1.0, dtype=self.tiles.wide))
         self.v.grad = grad if self.v.grad is None else self.v.grad.add_(grad)
-        self.shares = None
+
+
+def units(v: Tensor, parts: list[slice]) -> tuple[list[Tensor], list[Tensor]]:
+    """Unit rows of each part, transposed, and the factors that made them so."""
+    made = [unit_rows(v[rows]) for rows in parts]
+    return [unit.t().contiguous() for unit, _ in made], [factor for _, factor in made]
+
+
+def gradient(out: list[Tensor], z: list[Tensor], factors: list[Tensor], parts: list[slice], times: Tensor) -> Tensor:
+    """The gradient at the raw rows from those at the unit rows of each part."""
+    grad = z[0].new_empty(parts[-1].stop, z[0].size(0))
+    for rows, pulled, unit, factor in zip(parts, out, z, factors, strict=True):
+        grad[rows] = through_unit_rows_(pulled, unit, factor.t(), times.to(pulled.device), dim=0).t().to(grad.dtype)
+    return grad
+
+
+class _FirstRows(Tiles):
+    """The tiles in which the first half of the parts has a share: those within the second half are left out."""
+
+    def _pairs(self) -> Iterable[tuple[int, int]]:
+        return ((a, b) for a in range(self.anchors // 2) for b in range(a, self.anchors))
+
+
+class _Repeated(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, v: Tensor, fixed: RepeatedInfoNCE) -> Tensor:
+        z, factors = units(u, fixed.parts)
+        tiles = _FirstRows([*z, *fixed.z], 2 * len(z), fixed.inverse_tau)
+        kept: list[Tensor] = []
+        log_d = tiles.log_sums(kept, tiles.budget if any(ctx.needs_input_grad) else 0)
+        for part, own in zip(log_d[len(z) :], fixed.own_sums, strict=True):
+            torch.logaddexp(part, own, out=part)
+        pairs = zip(z, fixed.z, strict=True)
+        positives = torch.stack([(p.to(tiles.wide) * q).sum() for p, q in pairs]).sum() * (2 * fixed.inverse_tau)
+        ctx.save_for_backward(*z, *factors, *log_d, *kept)
+        ctx.fixed = fixed
+        return (torch.cat(log_d).sum() - positives) / (2 * u.size(0))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        fixed, saved, count = ctx.fixed, list(ctx.saved_tensors), len(ctx.fixed.z)
+        z, factors, log_d, kept = (
+            saved[:count],
+            saved[count : 2 * count],
+            saved[2 * count : 4 * count],
+            saved[4 * count :],
+        )
+        tiles = _FirstRows([*z, *fixed.z], 2 * count, fixed.inverse_tau)
+        out = tiles.pull(log_d, kept)
+        times = grad.to(tiles.wide) * (fixed.inverse_tau / (2 * fixed.parts[-1].stop))
+        if ctx.needs_input_grad[1]:
+            fixed.take([(-part).exp_().mul_(times) for part in log_d[count:]])
+        grad_u = gradient(out[:count], z, factors, fixed.parts, times)
+        return grad_u, gradient(out[count:], fixed.z, fixed.factors, fixed.parts, times), None

@@ -329,7 +329,7 @@ _SHIFTING_NOTES = (
     "split_seed draws all of it: graph, features and split. It is made in the user's cache at first use.",
     "The class shows faintly in 112 columns and in who links to whom, everywhere; a cue in 16 columns agrees with it "
     "in the six training domains (0.8 to 1.0), seldom in ood_val (0.3) and by chance in ood_test.",
-    "Five labels a class at any size; under the inductive setting all nodes of the training domains are visible.",
+    "Three labels a class at any size; under the inductive setting all nodes of the training domains are visible.",
 )
 _NO_VALIDATION = "Node labels, one-hot, are the features; there is no validation set, so the last checkpoint counts."
 

@@ -17,9 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# A page fault brings in 64 KiB around a row: 1,024 rows at a time are 64 MiB at most. Measured on 1,000,000 rows of 512
-# bytes, 10,000 of them random: 2.5 ms so, 4.7 ms all at once, 1.7 ms from memory, over 100 ms by a pread each.
-_ROWS = 1024
+# A page fault maps 64 KiB to 2 MiB around what was touched. So rows are read in their order in the file, and let go of
+# after every 16 such stretches: 32 MiB at most. Measured on 10,000 random ones of 1,000,000 rows of 512 bytes, in CPU
+# time: 5 ms so (7 unsorted), 10.5 ms by a pread each, 1.7 ms from memory.
+_STRETCH, _STRETCHES = 1 << 21, 16
 _BLOCK_BYTES = 1 << 24
 
 
@@ -73,15 +74,23 @@ def mapping_of(tensor: Tensor) -> Mapping | None:
 
 
 def gather(tensor: Tensor, rows: Tensor) -> Tensor:
-    """``tensor.index_select(0, rows)``, in memory; of a file no more than a few rows are in memory besides."""
+    """``tensor.index_select(0, rows)``, in memory; of a file no more than 32 MiB are in memory besides."""
     mapping = mapping_of(tensor)
     if mapping is None:
         return tensor.index_select(0, rows)
+    ascending = not bool((rows[1:] < rows[:-1]).any())
+    ordered, order = (rows, None) if ascending else rows.sort()
+    stretch = ordered * (tensor.stride(0) * tensor.element_size()) // _STRETCH
+    passed = torch.zeros_like(ordered)
+    torch.cumsum(stretch[1:] != stretch[:-1], 0, out=passed[1:])
+    sizes = (passed // _STRETCHES).unique_consecutive(return_counts=True)[1].tolist()
     found = tensor.new_empty((rows.numel(), *tensor.shape[1:]))
-    for first in range(0, rows.numel(), _ROWS):
-        torch.index_select(tensor, 0, rows[first : first + _ROWS], out=found[first : first + _ROWS])
+    first = 0
+    for size in sizes:
+        torch.index_select(tensor, 0, ordered[first : first + size], out=found[first : first + size])
         _drop(mapping)
-    return found
+        first += size
+    return found if order is None else torch.empty_like(found).index_copy_(0, order, found)
 
 
 def blocks(tensor: Tensor, rows: int | None = None) -> Iterator[Tensor]:

@@ -1,11 +1,12 @@
 """GRACE."""
 
 import dataclasses
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from mario.contrast import alignment_uniformity, donsker_varadhan, info_nce, jensen_shannon
+from mario.contrast import RepeatedInfoNCE, alignment_uniformity, donsker_varadhan, info_nce, jensen_shannon
 from mario.contrast.gathered import gathered, gathered_info_nce
 from mario.encoders import Projector
 from mario.errors import MarioError
@@ -66,3 +67,13 @@ class GRACE(DropAndMask):
         if self.estimator == "alignment_uniformity":
             return alignment_uniformity(z_alpha, z_beta)
         return ESTIMATORS[self.estimator](z_alpha, z_beta, self.tau)
+
+    def contrast_with(
+        self, beta: Side, generator: torch.Generator | None = None
+    ) -> tuple[Callable[[Side], Tensor], Callable[[], None]]:
+        z_beta = embeddings(beta)
+        exact = self.estimator == "info_nce" and not (self.anchors or self.gather)
+        if not exact or not RepeatedInfoNCE.fits(z_beta, self.tau):
+            return super().contrast_with(beta, generator)
+        repeated = RepeatedInfoNCE(z_beta, self.tau)
+        return lambda alpha: repeated(embeddings(alpha)), repeated.finish

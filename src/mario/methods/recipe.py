@@ -1,6 +1,7 @@
 """The recipe: MARIO over any method that contrasts two views."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -104,15 +105,20 @@ class WithRecipe(TwoView):
                 with torch.no_grad():
                     figures = self._move_prototypes(embeddings(self.encode(alpha, generator)), embeddings(side))
             reached = _cut(side)
+            contrast, finish = self.contrast_with(reached, generator)
             losses = adversary.ascend(
-                lambda a: self.robust_loss(self.encode(a, generator), reached, generator), [alpha], generator
+                lambda a: self._less_conditional(contrast, self.encode(a, generator), reached), [alpha], generator
             )
+            finish()
             _go_back(side, reached)
         return {"loss": torch.stack(losses).mean().item(), **figures}
 
     def robust_loss(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         """L_rob = L_MI − γ·L_CMI."""
-        loss = self.contrast(alpha, beta, generator)
+        return self._less_conditional(lambda a: self.contrast(a, beta, generator), alpha, beta)
+
+    def _less_conditional(self, contrast: Callable[[Side], Tensor], alpha: Side, beta: Side) -> Tensor:
+        loss = contrast(alpha)
         if not self.conditional:
             return loss
         return loss - self.gamma * self.conditional_term(embeddings(alpha), embeddings(beta))

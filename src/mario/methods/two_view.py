@@ -1,6 +1,7 @@
 """Methods that contrast two views: the hosts of the recipe."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import ClassVar
 
 import torch
@@ -59,6 +60,15 @@ class TwoView(Method):
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         """The loss that draws the views of a node together, L_MI."""
         raise NotImplementedError
+
+    def contrast_with(
+        self, beta: Side, generator: torch.Generator | None = None
+    ) -> tuple[Callable[[Side], Tensor], Callable[[], None]]:
+        """:meth:`contrast` for several α in a row while β stands still, and what is to be done after the last backward.
+
+        A method whose contrast spends work on β alone may do it once, and once for all gradients.
+        """
+        return lambda alpha: self.contrast(alpha, beta, generator), lambda: None
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         alpha, beta = self.views(batch, generator)
