@@ -16,6 +16,8 @@ ESTIMATORS = ("info_nce", "donsker_varadhan", "jensen_shannon")
 # The longest side of a block of similarities, and the most numbers one batch of padded blocks may hold.
 _TILE = 1024
 _BATCH = 2**20
+# Pairs that exist only to fill a group up: as dear as beginning another group.
+_PADDING = 2**12
 
 
 def within_blocks(u: Tensor, v: Tensor, blocks: "Blocks", tau: float, estimator: str) -> Tensor:
@@ -79,7 +81,7 @@ _Rectangle = tuple[int, int, int, int]
 
 
 def _batches(row: list[int], size: list[int], column: list[int], width: list[int], dim: int) -> list[list[_Rectangle]]:
-    """Rectangles of at most `_TILE` a side, widest first, grouped so that a padded group stays under `_BATCH`."""
+    """Rectangles of at most `_TILE` a side, widest first, in padded groups of at most `_BATCH` with little padding."""
     rectangles = [
         (r, min(r + _TILE, r0 + n), c, min(c + _TILE, c0 + m))
         for r0, n, c0, m in zip(row, size, column, width, strict=True)
@@ -88,14 +90,15 @@ def _batches(row: list[int], size: list[int], column: list[int], width: list[int
     ]
     rectangles.sort(key=lambda block: block[2] - block[3])
     groups: list[list[_Rectangle]] = []
-    tallest = widest = 0
+    tallest = widest = filled = 0
     for block in rectangles:
         height, breadth = block[1] - block[0], block[3] - block[2]
-        tallest, widest = max(tallest, height), max(widest, breadth)
-        padded = max(tallest * widest, (tallest + widest) * dim)
-        if not groups or (len(groups[-1]) + 1) * padded > _BATCH:
+        tallest, widest, filled = max(tallest, height), max(widest, breadth), filled + height * breadth
+        count = len(groups[-1]) + 1 if groups else 1
+        padding = count * tallest * widest - filled
+        if not groups or count * max(tallest * widest, (tallest + widest) * dim) > _BATCH or padding > _PADDING:
             groups.append([])
-            tallest, widest = height, breadth
+            tallest, widest, filled = height, breadth, height * breadth
         groups[-1].append(block)
     return groups
 

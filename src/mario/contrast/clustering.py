@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mario import ranks
-from mario.contrast.gathered import summed
+from mario.contrast.across_ranks import summed
 from mario.contrast.rows import check_pair, check_positive, check_rows, exponential_fits, unit_rows
 from mario.errors import MarioError
 

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
+from mario import ranks
 from mario.encoders.attention import Attended
 from mario.encoders.norm import BatchNorm
 from mario.encoders.propagation import Normalisation, Propagation, entries, propagation_of
@@ -84,7 +85,7 @@ class Encoder(nn.Module):
         takes the place of the encoder's own; attention, which has none, looks along its entries. Where nothing is
         trained and the graph is large, nodes are embedded in blocks.
         """
-        if self.training and x.size(0) == 1 and isinstance(self.norms[0], nn.BatchNorm1d):
+        if self.training and x.size(0) == 1 and ranks.size() == 1 and isinstance(self.norms[0], nn.BatchNorm1d):
             raise MarioError("batch norm cannot be trained on a graph of one node: set batch_norm=False")
         if isinstance(x, Tensor) and x.layout == torch.sparse_csr:
             x = Features(x)

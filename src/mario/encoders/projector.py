@@ -2,6 +2,7 @@
 
 from torch import Tensor, nn
 
+from mario import ranks
 from mario.encoders.norm import BatchNorm
 from mario.errors import MarioError
 
@@ -33,6 +34,6 @@ class Projector(nn.Module):
         )
 
     def forward(self, h: Tensor) -> Tensor:
-        if self.training and h.size(0) == 1 and isinstance(self.layers[1], nn.BatchNorm1d):
+        if self.training and h.size(0) == 1 and ranks.size() == 1 and isinstance(self.layers[1], nn.BatchNorm1d):
             raise MarioError("batch norm cannot be trained on one row: set batch_norm=False")
         return self.layers(h)

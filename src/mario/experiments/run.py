@@ -206,6 +206,8 @@ def alone_in(folder: Path) -> Iterator[None]:
 def make_probe(judged: Evaluation) -> LinearProbe | LogisticProbe:
     if judged.probe == "logistic":
         return LogisticProbe()
+    if judged.probe == "optimum":
+        return LinearProbe(solver="optimum")
     return LinearProbe(epochs=judged.probe_epochs, lr=judged.probe_lr)
 
 

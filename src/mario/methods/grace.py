@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mario.contrast import RepeatedInfoNCE, alignment_uniformity, donsker_varadhan, info_nce, jensen_shannon
-from mario.contrast.gathered import gathered, gathered_info_nce
+from mario.contrast.across_ranks import gathered, gathered_info_nce
 from mario.encoders import Projector
 from mario.errors import MarioError
 from mario.methods.base import register

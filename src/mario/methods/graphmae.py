@@ -1,6 +1,7 @@
 """GraphMAE."""
 
 import dataclasses
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +37,9 @@ class GraphMAE(Method):
     drop_edges: float = setting(0.0, low=0.0, high=1.0, search=(0.0, 0.25, 0.5), help="edges the encoder does not see; the decoder sees all")
     decoder: str = setting("gcn", choices=("gcn", "gat", "mlp"), help="one convolution, or an MLP, which is not re-masked")
     # fmt: on
+
+    local_statistics: ClassVar[bool] = True
+    """A step in which nothing is masked ends early, on one rank and not on another."""
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from mario import ranks
 from mario.contrast import Prototypes, conditional_mi, sinkhorn
-from mario.contrast.gathered import gathered
+from mario.contrast.across_ranks import gathered
 from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
 from mario.methods.base import REGISTRY, Method, register
@@ -106,8 +106,11 @@ class WithRecipe(TwoView):
                     figures = self._move_prototypes(embeddings(self.encode(alpha, generator)), embeddings(side))
             reached = _cut(side)
             contrast, finish = self.contrast_with(reached, generator)
+            known = {"clusters_beta": self.cluster_of(embeddings(reached))} if self.conditional else {}
             losses = adversary.ascend(
-                lambda a: self._less_conditional(contrast, self.encode(a, generator), reached), [alpha], generator
+                lambda a: self._less_conditional(contrast, self.encode(a, generator), reached, **known),
+                [alpha],
+                generator,
             )
             finish()
             _go_back(side, reached)
@@ -117,15 +120,15 @@ class WithRecipe(TwoView):
         """L_rob = L_MI − γ·L_CMI."""
         return self._less_conditional(lambda a: self.contrast(a, beta, generator), alpha, beta)
 
-    def _less_conditional(self, contrast: Callable[[Side], Tensor], alpha: Side, beta: Side) -> Tensor:
+    def _less_conditional(self, contrast: Callable[[Side], Tensor], alpha: Side, beta: Side, **known: Tensor) -> Tensor:
         loss = contrast(alpha)
         if not self.conditional:
             return loss
-        return loss - self.gamma * self.conditional_term(embeddings(alpha), embeddings(beta))
+        return loss - self.gamma * self.conditional_term(embeddings(alpha), embeddings(beta), **known)
 
-    def conditional_term(self, z_alpha: Tensor, z_beta: Tensor) -> Tensor:
+    def conditional_term(self, z_alpha: Tensor, z_beta: Tensor, clusters_beta: Tensor | None = None) -> Tensor:
         """L_CMI, given the clusters in which the prototypes put both views."""
-        clusters = [self.cluster_of(z_alpha), self.cluster_of(z_beta)]
+        clusters = [self.cluster_of(z_alpha), self.cluster_of(z_beta) if clusters_beta is None else clusters_beta]
         if getattr(self, "gather", False):
             z_alpha, z_beta = gathered(z_alpha), gathered(z_beta)
             clusters = [ranks.rows(part) for part in clusters]
@@ -164,6 +167,7 @@ class WithRecipe(TwoView):
         for _ in range(self.prototype_steps):
             optimiser.zero_grad(set_to_none=True)
             self.prototypes_.loss(self.project(h_u), self.project(h_v), self.prototype_tau, **self._entropy).backward()
+            ranks.sum_gradients(p for group in optimiser.param_groups for p in group["params"])
             optimiser.step()
             self.prototypes_.normalise_()
         optimiser.zero_grad(set_to_none=True)  # else the encoder step would add to the projector's last gradient

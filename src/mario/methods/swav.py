@@ -1,6 +1,7 @@
 """SwAV on graphs."""
 
 import dataclasses
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -36,6 +37,9 @@ class SwAV(DropAndMask):
     assignment_iterations: int = setting(3, low=1, help="iterations of Sinkhorn-Knopp")
     projector_batch_norm: bool = setting(True, help="batch norm in the projector")
     # fmt: on
+
+    gather: ClassVar[bool] = True
+    """Over ranks its loss is always that of all of them, as assignments are."""
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)

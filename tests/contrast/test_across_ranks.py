@@ -6,8 +6,8 @@ from torch import Tensor
 
 from mario import ranks
 from mario.contrast import Prototypes, info_nce, sinkhorn, swapped_prediction
-from mario.contrast import gathered as module
-from mario.contrast.gathered import gathered, gathered_info_nce, summed
+from mario.contrast import across_ranks as module
+from mario.contrast.across_ranks import gathered, gathered_info_nce, summed
 from two_ranks import on_two_ranks
 
 
