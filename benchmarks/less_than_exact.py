@@ -33,7 +33,7 @@ def variants(nodes: int) -> dict[str, dict[str, Any]]:
         "exact": {},
         "a quarter of the rows as anchors": {"anchors": nodes // 4},
         "bfloat16": {"precision": "bfloat16"},
-        "torch.compile": {"compile": True},
+        "torch.compile": {"compiled": True},
     }
 
 

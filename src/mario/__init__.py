@@ -31,7 +31,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from mario.errors import MarioError
-    from mario.evaluation import evaluate
+    from mario.evaluation.evaluate import evaluate
     from mario.graphs import load_dataset, training_graph
     from mario.methods import MARIO, Recipe, load
 

@@ -86,7 +86,7 @@ class TestPerturbed:
         def loss(a: Tensor, b: Tensor, shuffled: Tensor, c: Tensor) -> Tensor:
             return (a * b).tanh().sum() + (shuffled * a).cos().sum() + (c * b).sin().sum()
 
-        parts, written = features(kind)
+        parts, _ = features(kind)
         ours = Perturbed(parts, self.epsilon, torch.Generator().manual_seed(3))
         x = ours.matrix().requires_grad_()
         mine, plain = ([weight(1), weight(2), weight(4).requires_grad_(False)] for _ in range(2))

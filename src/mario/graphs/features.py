@@ -14,7 +14,7 @@ _WIDE = 512
 
 
 def is_wide(x: Tensor) -> bool:
-    """Whether the parts of ``x`` are worth keeping apart: it is sparse, or has more columns than layers usually have."""
+    """Whether the parts of ``x`` are worth keeping apart: it is sparse, or has more columns than layers have."""
     return x.layout == torch.sparse_csr or x.size(1) > _WIDE
 
 
@@ -22,8 +22,8 @@ class Features:
     """X with some columns masked, in place of ``data.x``.
 
     Masking a column of X is masking a row of the weight that X is multiplied by: X is shared and not copied, and a
-    sparse CSR one stays sparse. The encoders of :mod:`mario.encoders` take it wherever they take a matrix. The product with a weight is kept
-    until the weight changes, so that passes over one view with the same weights pay for it once.
+    sparse CSR one stays sparse. The encoders of :mod:`mario.encoders` take it wherever they take a matrix. The product
+    with a weight is kept until the weight changes, so that passes over one view with the same weights pay for it once.
 
     Args:
         x: dense or sparse CSR [nodes, features].
@@ -130,12 +130,14 @@ class SelectedRows:
 
 
 class Perturbed:
-    r"""Features plus a perturbation δ that is never written out: its random start is drawn again from its seed, and what
-    ascent adds to it is kept as a product of two thin matrices.
+    r"""Features plus a perturbation δ that is never written out.
+
+    Its random start is drawn again from its seed, and what ascent adds to it is kept as a product of thin matrices.
 
     Let a loss depend on X + δ through products Y_k = (X + δ) W_kᵀ and let G_k be its gradient at Y_k. Then
-    ∇_δ = Σ_k G_k W_k, so that a step δ ← δ + c·∇_δ moves Y_j by c Σ_k G_k (W_k W_jᵀ), and ‖∇_δ‖² = Σ_{kl} ⟨G_kᵀG_l, W_k W_lᵀ⟩. The
-    gradient of W_j is Σ_t G_jᵀ(X + δ₀) + Σ_t G_jᵀ(δ_t − δ₀); the first sum needs X and δ₀ once, at the end.
+    ∇_δ = Σ_k G_k W_k, so that a step δ ← δ + c·∇_δ moves Y_j by c Σ_k G_k (W_k W_jᵀ), and
+    ‖∇_δ‖² = Σ_{kl} ⟨G_kᵀG_l, W_k W_lᵀ⟩. The gradient of W_j is Σ_t G_jᵀ(X + δ₀) + Σ_t G_jᵀ(δ_t − δ₀); the first sum needs
+    X and δ₀ once, at the end.
 
     Backward passes give the weights no gradient of their own accord: :meth:`finish` does, for all passes together.
 

@@ -19,6 +19,7 @@ from mario.errors import MarioError
 from mario.files import write_whole
 from mario.graphs import check_graph, training_graph
 from mario.graphs.samplers import Clusters, FullGraph, Neighbours, RandomWalk
+from mario.memory import give_back_large_blocks
 from mario.methods.settings import check_settings, setting
 from mario.training import SCHEDULES, Sampler, train
 
@@ -69,7 +70,7 @@ class Method(nn.Module):
     sampling: str = setting("random_walk", choices=("full", "random_walk", "neighbours", "clusters"), help="training batches")
     roots: int = setting(1000, low=1, help="roots of random walks, seeds of neighbour sampling, or clusters in a batch")
     precision: str = setting("float32", choices=("float32", "bfloat16"), help="of the products of a training step; bfloat16 is quicker on hardware made for it")
-    compile: bool = setting(False, help="compile what is done to rows with torch.compile; needs a C++ compiler")
+    compiled: bool = setting(False, help="compile what is done to rows with torch.compile; needs a C++ compiler")
     # fmt: on
 
     name: ClassVar[str] = ""
@@ -145,11 +146,12 @@ class Method(nn.Module):
         """Make the networks with weights drawn from ``seed``, leaving torch's default generator as it was."""
         self.in_channels_ = in_channels
         self.num_classes_ = num_classes
+        give_back_large_blocks()
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs too
             self.build(in_channels, num_classes)
         self.to(choose_device(device))
-        if self.compile:
+        if self.compiled:
             for part in self.children():
                 if isinstance(part, Encoder):
                     part.compile_rows()

@@ -79,7 +79,7 @@ class WithRecipe(TwoView):
         figures = self._move_with_projector(alpha, beta, generator) if with_projector else {}
         cluster = self.conditional and not with_projector
         if not self.adversarial:
-            sides = self.encode(alpha, generator), self.encode(beta, generator)
+            sides = self.lean_encode(alpha, generator), self.lean_encode(beta, generator)
             if cluster:
                 figures = self._move_prototypes(*map(embeddings, sides))
             loss = self.robust_loss(*sides, generator)
@@ -93,14 +93,16 @@ class WithRecipe(TwoView):
                 with torch.no_grad():
                     figures = self._move_prototypes(*(embeddings(self.encode(v, generator)) for v in (alpha, beta)))
             losses = adversary.ascend(
-                lambda a, b: self.robust_loss(self.encode(a, generator), self.encode(b, generator), generator),
+                lambda a, b: self.robust_loss(
+                    self.lean_encode(a, generator), self.lean_encode(b, generator), generator
+                ),
                 [alpha, beta],
                 generator,
             )
         else:
             # β and the encoder stand still while prototypes move and δ ascends: one pass serves both (dropout is drawn
             # once for it), and as its backward is linear in what reaches its side of the contrast, one will do.
-            side = self.encode(beta, generator)
+            side = self.lean_encode(beta, generator)
             if cluster:
                 with torch.no_grad():
                     figures = self._move_prototypes(embeddings(self.encode(alpha, generator)), embeddings(side))
@@ -108,7 +110,7 @@ class WithRecipe(TwoView):
             contrast, finish = self.contrast_with(reached, generator)
             known = {"clusters_beta": self.cluster_of(embeddings(reached))} if self.conditional else {}
             losses = adversary.ascend(
-                lambda a: self._less_conditional(contrast, self.encode(a, generator), reached, **known),
+                lambda a: self._less_conditional(contrast, self.lean_encode(a, generator), reached, **known),
                 [alpha],
                 generator,
             )
@@ -128,14 +130,15 @@ class WithRecipe(TwoView):
 
     def conditional_term(self, z_alpha: Tensor, z_beta: Tensor, clusters_beta: Tensor | None = None) -> Tensor:
         """L_CMI, given the clusters in which the prototypes put both views."""
-        clusters = [self.cluster_of(z_alpha), self.cluster_of(z_beta) if clusters_beta is None else clusters_beta]
+        first, second = self.cluster_of(z_alpha), self.cluster_of(z_beta) if clusters_beta is None else clusters_beta
         if getattr(self, "gather", False):
             z_alpha, z_beta = gathered(z_alpha), gathered(z_beta)
-            clusters = [ranks.rows(part) for part in clusters]
+            first, second = ranks.rows(first), ranks.rows(second)
         return conditional_mi(
             z_alpha,
             z_beta,
-            *clusters,
+            first,
+            second,
             self.cmi_tau,
             estimator=self.cmi_estimator,
             negatives=self.cmi_negatives,
@@ -163,7 +166,8 @@ class WithRecipe(TwoView):
         """The same with a projector that moves along, as in the released code."""
         with torch.no_grad():
             h_u, h_v = self.represent(alpha, generator), self.represent(beta, generator)
-        optimiser = self._prototype_optimiser(list(self.projector_.parameters()))
+        projector: Any = self.projector_
+        optimiser = self._prototype_optimiser(list(projector.parameters()))
         for _ in range(self.prototype_steps):
             optimiser.zero_grad(set_to_none=True)
             self.prototypes_.loss(self.project(h_u), self.project(h_v), self.prototype_tau, **self._entropy).backward()

@@ -9,10 +9,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.contrast import alignment, uniformity, worst_case_alignment
+from mario.encoders.recomputing import recomputed
 from mario.graphs.features import is_wide
 from mario.methods.base import Method
 from mario.methods.settings import setting
 from mario.views import Chain, DropEdges, MaskFeatures
+
+# Numbers in a layer's output above which it is made twice rather than kept: 4 MiB of float32.
+_LARGE = 2**20
 
 Side = Tensor | tuple[Tensor, ...]
 """What a contrast needs of one view: Z, or a tuple that begins with Z."""
@@ -52,6 +56,16 @@ class TwoView(Method):
         """Z = p_ω ∘ g_θ, and whatever else of this view is contrasted."""
         return self.project(self.represent(view, generator))
 
+    def lean_encode(self, view: Data, generator: torch.Generator | None = None) -> Side:
+        """:meth:`encode`; of a large view nothing is kept for the backward, which makes it again.
+
+        Against a contrast of all pairs of many nodes one more pass through the encoder is nothing, and its activations
+        would be most of the memory.
+        """
+        if view.x.size(0) * self.hidden < _LARGE:
+            return self.encode(view, generator)
+        return recomputed(lambda draws: self.encode(view, draws), self, generator)
+
     @property
     def contrast_width(self) -> int:
         """Number of columns of Z."""
@@ -72,7 +86,7 @@ class TwoView(Method):
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         alpha, beta = self.views(batch, generator)
-        loss = self.contrast(self.encode(alpha, generator), self.encode(beta, generator), generator)
+        loss = self.contrast(self.lean_encode(alpha, generator), self.lean_encode(beta, generator), generator)
         loss.backward()
         return {"loss": loss.item()}
 

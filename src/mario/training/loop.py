@@ -32,10 +32,10 @@ class Sampler(Protocol):
 class Trainable(Protocol):
     """What the loop needs to know of a method.
 
-    ``arithmetic()``, where a method has it, is the context in which a step is made. Over ranks two more attributes count. ``gather``: its loss is already that of all ranks,
-    so gradients are summed; without it they are averaged. ``local_statistics``: its steps may differ between ranks,
-    such as one that ends early for want of labels, so batch norm must not wait for other ranks; where not given, it is
-    what ``supervised`` is.
+    ``arithmetic()``, where a method has it, is the context in which a step is made. Over ranks two more attributes
+    count. ``gather``: its loss is already that of all ranks, so gradients are summed; without it they are averaged.
+    ``local_statistics``: its steps may differ between ranks, such as one that ends early for want of labels, so batch
+    norm must not wait for other ranks; where not given, it is what ``supervised`` is.
     """
 
     epochs: int

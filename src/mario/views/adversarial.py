@@ -24,9 +24,8 @@ class AdversarialFeatures(View):
     backward pass through the network, weighted 1/M, so that after :meth:`ascend` the gradients of the parameters
     are the mean over the M perturbations and no pass was spent on the adversary alone.
 
-    Where a view has :class:`mario.graphs.Features` for ``x`` and the step is the paper's, δ is kept in factors
-    (:class:`mario.graphs.features.Perturbed`) and no matrix of the features' size is written. Over ranks the norm is that of
-    the perturbation of all of them.
+    Where a view has :class:`mario.graphs.features.Features` for ``x`` and the step is the paper's, δ is kept in factors
+    and no matrix of the features' size is written. Over ranks the norm is that of the perturbation of all of them.
 
     As the algorithm has it, δ is not projected back into a ball: after M steps it lies within (M + 1)·ε of zero.
 

@@ -1,0 +1,58 @@
+"""A pass through networks that keeps its results only: what lies between is made again when gradients are asked for."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+T = TypeVar("T")
+
+
+def recomputed(
+    make: Callable[[torch.Generator | None], T], networks: nn.Module, generator: torch.Generator | None = None
+) -> T:
+    """``make(generator)``, without keeping what its backward needs: that makes it a second time.
+
+    The second time draws the same numbers and leaves the running statistics of batch norm in ``networks`` as they are,
+    so that the gradients and all state are those of one pass.
+
+    Example:
+        >>> layer, x = nn.Linear(2, 1), torch.ones(3, 2)
+        >>> recomputed(lambda generator: layer(x), layer).sum().backward()
+        >>> layer.weight.grad
+        tensor([[3., 3.]])
+    """
+    state = None if generator is None else generator.get_state()
+    passes = 0
+
+    def run() -> T:
+        nonlocal passes
+        passes += 1
+        if passes == 1:
+            return make(generator)
+        again = None if state is None else torch.Generator()
+        if again is not None and state is not None:
+            again.set_state(state)
+        with statistics_at_rest(networks):
+            return make(again)
+
+    return checkpoint(run, use_reentrant=False, preserve_rng_state=False)
+
+
+@contextmanager
+def statistics_at_rest(networks: nn.Module) -> Iterator[None]:
+    """Whatever is passed through batch norm meanwhile is not remembered by it."""
+    norms = [module for module in networks.modules() if isinstance(module, nn.BatchNorm1d)]
+    kept = [dict(norm.named_buffers(recurse=False)) for norm in norms]
+    for norm, buffers in zip(norms, kept, strict=True):
+        for name, buffer in buffers.items():
+            setattr(norm, name, buffer.clone())
+    try:
+        yield
+    finally:
+        for norm, buffers in zip(norms, kept, strict=True):
+            for name, buffer in buffers.items():
+                setattr(norm, name, buffer)

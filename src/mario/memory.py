@@ -1,0 +1,30 @@
+"""How this process holds its memory."""
+
+import ctypes
+import functools
+import os
+import sys
+
+# Blocks from this size on are mapped one by one; glibc's own bound grows up to 32 MiB as blocks are freed.
+_LARGE = 4 * 2**20
+_M_MMAP_THRESHOLD = -3
+
+
+@functools.cache
+def give_back_large_blocks() -> bool:
+    """Have freed matrices given back to the system at once, where the C library is glibc; whether that was done.
+
+    By default glibc keeps freed blocks of up to 32 MiB to hand them out again. A training step frees matrices of many
+    sizes in an order that leaves holes, and would hold two to three times the memory that it ever uses at once. It
+    is done once and for the whole process, unless the environment has ``MALLOC_MMAP_THRESHOLD_``.
+
+    Example:
+        >>> isinstance(give_back_large_blocks(), bool)
+        True
+    """
+    if not sys.platform.startswith("linux") or "MALLOC_MMAP_THRESHOLD_" in os.environ:
+        return False
+    try:
+        return bool(ctypes.CDLL("libc.so.6").mallopt(_M_MMAP_THRESHOLD, _LARGE))
+    except (OSError, AttributeError):  # another C library
+        return False
