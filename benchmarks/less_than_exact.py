@@ -21,9 +21,9 @@ from mario.experiments.run import Run, finish
 from mario.experiments.statistics import paired
 
 SHAPES: dict[str, dict[str, Any]] = {
-    "good-cbas": {"epochs": 20, "steps_per_epoch": 10},
-    "webkb": {"epochs": 10, "steps_per_epoch": 10},
-    "coauthor-cs": {"epochs": 3, "steps_per_epoch": 10, "sampling": "random_walk", "roots": 500},
+    "good-cbas": {"epochs": 10, "steps_per_epoch": 10},
+    "webkb": {"epochs": 6, "steps_per_epoch": 10},
+    "coauthor-cs": {"epochs": 2, "steps_per_epoch": 10, "sampling": "random_walk", "roots": 500},
 }
 DOMAINS = {"coauthor-cs": "word"}
 

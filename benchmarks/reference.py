@@ -2,9 +2,9 @@
 
 Plain torch and PyG. PyG's GCNConv gathers and scatters along an ``edge_index``; the similarities of all pairs of
 nodes are full matrices that autograd keeps; every one of the M ascent steps passes both views through the network
-with a dense X + δ; the l prototype steps go through autograd; the linear head runs the frozen encoder again in every
-epoch. Nothing of `mario` is imported. ``python -m benchmarks.check`` shows that one step gives the loss and the next
-weights of ours.
+with a dense X + δ; each of the l prototype steps evaluates its loss anew, network and all; the linear head runs the
+frozen encoder again in every epoch. Nothing of `mario` is imported. ``python -m benchmarks.check`` shows that one
+step gives the loss and the next weights of ours.
 
 The released code of MARIO encodes once before the l prototype steps and runs the projector again in each; ``again``
 says which part is run again here: ``projector`` as released, ``encoder`` the whole network, ``nothing`` Z once.
@@ -155,7 +155,7 @@ class Prototypes(nn.Module):
 class PlainMARIO(nn.Module):
     """Algorithm 1, line by line; parameters have the names that ours have, so that weights can be copied."""
 
-    def __init__(self, features: int, settings: Settings, again: str = "projector") -> None:
+    def __init__(self, features: int, settings: Settings, again: str = "encoder") -> None:
         super().__init__()
         self.settings, self.again = settings, again
         self.encoder_ = Encoder(features, settings)

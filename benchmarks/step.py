@@ -44,7 +44,7 @@ def stepper(who: str, data: Data) -> Callable[[], None]:
             ours.step(data, generator)
             optimiser.step()
     else:
-        plain = PlainMARIO(features, Settings.of(ours.get_params()), again=who.partition(":")[2] or "projector")
+        plain = PlainMARIO(features, Settings.of(ours.get_params()), again=who.partition(":")[2] or "encoder")
         optimiser = plain.optimiser()
         plain.train()
 

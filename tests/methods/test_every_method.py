@@ -17,7 +17,9 @@ from mario.errors import MarioError
 from mario.experiments.results import systems
 from mario.methods import Method, TwoView, find
 from mario.training import train
+from two_ranks import on_two_ranks
 
+from .on_ranks import fitted
 from .tiny import tiny_graph
 from .tiny_graphs import tiny_graph_set
 
@@ -203,6 +205,25 @@ class TestEveryMethod:
         given = {"sampling": sampling, "roots": roots} if trial.level == "node" else {"graphs": roots}
         model = trial.make(epochs=1, **given)
         assert torch.isfinite(model.fit(data).transform(data)).all()
+
+    def test_less_precise_products_train_a_model_in_full_precision(self, trial: Trial) -> None:
+        data = trial.data()
+        model = trial.make(precision="bfloat16").fit(data)
+        assert all(p.dtype == torch.float32 for p in model.parameters())
+        z = model.transform(data)
+        assert z.dtype == torch.float32
+        assert torch.isfinite(z).all()
+        assert torch.equal(z, trial.make().fit(data).transform(data)) != trial.learns
+
+    def test_two_ranks_train_one_model(self, trial: Trial) -> None:
+        one, two = on_two_ranks(fitted, trial.name, trial.level, trial.make(epochs=2).get_params())
+        alone = trial.make(epochs=2).fit(trial.data(), seed=3).state_dict()
+        assert one.keys() == two.keys() == alone.keys()
+        for key, value in one.items():
+            assert torch.equal(value, two[key]), f"{key} differs between ranks"
+        # A graph-level batch may be the whole set: then both ranks do what one does.
+        same = all(torch.equal(value, alone[key]) for key, value in one.items())
+        assert not (trial.learns and trial.level == "node" and same), "the second rank had no part in it"
 
     def test_bad_input_is_one_clear_error(self, trial: Trial) -> None:
         data = trial.data()

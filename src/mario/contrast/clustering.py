@@ -58,13 +58,16 @@ def sinkhorn(scores: Tensor, *, iterations: int = 3, temperature: float = 0.1) -
 
 def _even(kernels: Sequence[Tensor], nodes: int, iterations: int) -> list[tuple[Tensor, Tensor]]:
     """Sinkhorn's factors of the rows and columns of each kernel, whose columns go on over the ranks' ``nodes`` rows."""
-    share = nodes / kernels[0].size(1)
-    by_row = [kernel.new_ones(kernel.size(0)) for kernel in kernels]
+    columns = kernels[0].new_empty(len(kernels), kernels[0].size(1))
+    share = nodes / columns.size(1)
+    factors = [(kernel.new_ones(kernel.size(0)), column) for kernel, column in zip(kernels, columns, strict=True)]
     for _ in range(iterations):
-        sums = torch.stack([kernel.t() @ factor for kernel, factor in zip(kernels, by_row, strict=True)])
-        by_column = ranks.sum_(sums).reciprocal_().mul_(share).unbind()
-        by_row = [(kernel @ factor).reciprocal_() for kernel, factor in zip(kernels, by_column, strict=True)]
-    return list(zip(by_row, by_column, strict=True))
+        for kernel, (by_row, by_column) in zip(kernels, factors, strict=True):
+            torch.mv(kernel.t(), by_row, out=by_column)
+        ranks.sum_(columns).reciprocal_().mul_(share)
+        for kernel, (by_row, by_column) in zip(kernels, factors, strict=True):
+            torch.mv(kernel, by_column, out=by_row).reciprocal_()
+    return factors
 
 
 def swapped_prediction(scores_u: Tensor, scores_v: Tensor, q_u: Tensor, q_v: Tensor, tau: float = 1.0) -> Tensor:
@@ -90,6 +93,31 @@ def swapped_prediction(scores_u: Tensor, scores_v: Tensor, q_u: Tensor, q_v: Ten
             )
     swapped = q_v * F.log_softmax(scores_u / tau, dim=1) + q_u * F.log_softmax(scores_v / tau, dim=1)
     return summed(swapped.sum() / (-2 * sum(ranks.row_counts(scores_u.size(0)))))
+
+
+class LeanAdam:
+    """`torch.optim.Adam` of a single parameter: the same steps in a third of the time where that is small.
+
+    Its state is not kept in checkpoints.
+    """
+
+    def __init__(self, parameter: nn.Parameter, lr: float, weight_decay: float = 0.0) -> None:
+        self.parameter, self.lr, self.weight_decay = parameter, lr, weight_decay
+        self.steps = 0
+        self.mean, self.square, self.root = (torch.zeros_like(parameter, requires_grad=False) for _ in range(3))
+
+    @torch.no_grad()
+    def step(self) -> None:
+        gradient = self.parameter.grad
+        if gradient is None:
+            return
+        if self.weight_decay:
+            gradient = gradient.add(self.parameter, alpha=self.weight_decay)
+        self.steps += 1
+        self.mean.lerp_(gradient, 1 - 0.9)
+        self.square.mul_(0.999).addcmul_(gradient, gradient, value=1 - 0.999)
+        torch.sqrt(self.square, out=self.root).div_((1 - 0.999**self.steps) ** 0.5).add_(1e-8)
+        self.parameter.addcdiv_(self.mean, self.root, value=-self.lr / (1 - 0.9**self.steps))
 
 
 class Prototypes(nn.Module):
@@ -122,20 +150,19 @@ class Prototypes(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         """Cosine [N, K] of every row with every prototype, whatever the length of either."""
-        check_rows("z", z)
-        if z.size(1) != self.weight.size(1):
-            raise MarioError(f"z must have {self.weight.size(1)} columns as the prototypes do, got {z.size(1)}")
+        self._check(z)
         return F.normalize(z, dim=1) @ F.normalize(self.weight, dim=1).t()
 
     @torch.no_grad()
     def normalise_(self) -> None:
         """Scale every prototype to unit length; SwAV does so after each step, which keeps their step size even."""
-        self.weight.copy_(F.normalize(self.weight, dim=1))
+        self.weight.div_(torch.linalg.vector_norm(self.weight, dim=1, keepdim=True).clamp_min_(1e-12))
 
     @torch.no_grad()
     def assign(self, z: Tensor) -> Tensor:
-        """The nearest prototype [N] of every row: argmax Cᵀz."""
-        return self(z).argmax(1)
+        """The nearest prototype [N] of every row: argmax Cᵀz, in which the length of z is of no effect."""
+        self._check(z)
+        return (z @ F.normalize(self.weight, dim=1).t()).argmax(1)
 
     def loss(self, u: Tensor, v: Tensor, tau: float = 1.0, *, iterations: int = 3, temperature: float = 0.1) -> Tensor:
         """Swapped prediction between two views, their assignments by `sinkhorn`; over ranks as that has it."""
@@ -150,14 +177,16 @@ class Prototypes(nn.Module):
         self,
         u: Tensor,
         v: Tensor,
-        optimiser: torch.optim.Optimizer,
+        optimiser: torch.optim.Optimizer | LeanAdam,
         steps: int,
         tau: float = 1.0,
         *,
         iterations: int = 3,
         temperature: float = 0.1,
-    ) -> None:
+    ) -> tuple[Tensor, Tensor]:
         """``steps`` steps of ``optimiser`` on `loss` while the embeddings stand still, prototypes kept at unit length.
+
+        Returns the scores of u and of v after the last step.
 
         With Z fixed the gradient has a closed form, (softmax(s/τ) − q)ᵀ ẑ / 2Bτ less its part along each prototype:
         two matrix products a step and no graph. Over ranks it is summed, so that all take the same steps.
@@ -168,7 +197,8 @@ class Prototypes(nn.Module):
         rows = u.size(0)
         nodes = sum(ranks.row_counts(rows))
         z, _ = unit_rows(torch.cat([u, v]))
-        scores = z.new_empty(2 * rows, self.weight.size(0))
+        # Stored by prototype, which is the faster layout for both products.
+        scores = z.new_empty(self.weight.size(0), 2 * rows).t()
         kernel = torch.empty_like(scores)
         # Cosines are within ±1, so that nothing overflows or underflows unless a temperature is very low.
         direct = exponential_fits(1 / tau, z.dtype)
@@ -202,6 +232,13 @@ class Prototypes(nn.Module):
             optimiser.step()
             self.normalise_()
         self.weight.grad = None
+        scores_u, scores_v = torch.mm(z, self.weight.t(), out=scores).split(rows)
+        return scores_u, scores_v
+
+    def _check(self, z: Tensor) -> None:
+        check_rows("z", z)
+        if z.size(1) != self.weight.size(1):
+            raise MarioError(f"z must have {self.weight.size(1)} columns as the prototypes do, got {z.size(1)}")
 
     def extra_repr(self) -> str:
         return f"clusters={self.weight.size(0)}, dim={self.weight.size(1)}"

@@ -12,6 +12,7 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 from mario import ranks
 from mario.encoders.attention import Attended
 from mario.encoders.norm import BatchNorm
+from mario.encoders.precision import Reducible
 from mario.encoders.propagation import Normalisation, Propagation, entries, propagation_of
 from mario.errors import MarioError
 from mario.graphs.features import Features, FeatureMatrix, rows_of
@@ -22,7 +23,7 @@ BLOCK = 2**16
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "elu": F.elu, "leaky_relu": F.leaky_relu}
 
 
-class Encoder(nn.Module):
+class Encoder(Reducible):
     """``layers`` times convolution, batch norm, activation and dropout, as in GOOD (Gui et al. 2022).
 
     Args:

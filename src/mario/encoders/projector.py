@@ -4,10 +4,11 @@ from torch import Tensor, nn
 
 from mario import ranks
 from mario.encoders.norm import BatchNorm
+from mario.encoders.precision import Reducible
 from mario.errors import MarioError
 
 
-class Projector(nn.Module):
+class Projector(Reducible):
     """Linear, batch norm, activation, linear; thrown away after training.
 
     Example:

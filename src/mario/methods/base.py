@@ -5,7 +5,6 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -93,12 +92,6 @@ class Method(nn.Module):
         """Add the gradients of one training step to the parameters; return what is to be logged, ``loss`` among it."""
         raise NotImplementedError
 
-    def arithmetic(self) -> AbstractContextManager[Any]:
-        """In which a training step is made: ``precision`` decides."""
-        if self.precision == "float32":
-            return nullcontext()
-        return torch.autocast(next(self.parameters()).device.type, torch.bfloat16)
-
     def after_step(self, step: int, total: int) -> None:
         """Whatever follows an optimiser step, such as moving a target network."""
 
@@ -151,6 +144,10 @@ class Method(nn.Module):
             torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs too
             self.build(in_channels, num_classes)
         self.to(choose_device(device))
+        if self.precision == "bfloat16":
+            for part in self.children():
+                if isinstance(part, Encoder | Projector):
+                    part.products = torch.bfloat16  # type: ignore[misc]
         if self.compiled:
             for part in self.children():
                 if isinstance(part, Encoder):

@@ -55,7 +55,7 @@ class GRACE(DropAndMask):
         return self.projector_(h)
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
-        z_alpha, z_beta = embeddings(alpha), embeddings(beta)
+        z_alpha, z_beta = self._rounded(alpha), self._rounded(beta)
         if self.estimator == "info_nce":
             if self.gather:
                 return gathered_info_nce(z_alpha, z_beta, self.tau)
@@ -72,8 +72,12 @@ class GRACE(DropAndMask):
         self, beta: Side, generator: torch.Generator | None = None
     ) -> tuple[Callable[[Side], Tensor], Callable[[], None]]:
         z_beta = embeddings(beta)
-        exact = self.estimator == "info_nce" and not (self.anchors or self.gather)
+        exact = self.estimator == "info_nce" and not (self.anchors or self.gather) and self.precision == "float32"
         if not exact or not RepeatedInfoNCE.fits(z_beta, self.tau):
             return super().contrast_with(beta, generator)
         repeated = RepeatedInfoNCE(z_beta, self.tau)
         return lambda alpha: repeated(embeddings(alpha)), repeated.finish
+
+    def _rounded(self, side: Side) -> Tensor:
+        z = embeddings(side)
+        return z.bfloat16() if self.precision == "bfloat16" and self.estimator == "info_nce" and not self.gather else z

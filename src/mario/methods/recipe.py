@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario import ranks
-from mario.contrast import Prototypes, conditional_mi, sinkhorn
+from mario.contrast import Prototypes, conditional_mi, sinkhorn, swapped_prediction
 from mario.contrast.across_ranks import gathered
+from mario.contrast.clustering import LeanAdam
 from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
 from mario.methods.base import REGISTRY, Method, register
@@ -147,20 +148,20 @@ class WithRecipe(TwoView):
     @torch.no_grad()
     def cluster_of(self, z: Tensor) -> Tensor:
         """Ŷ, the pseudo-label of every row."""
-        scores = self.prototypes_(z.to(self.prototypes_.weight.dtype))
         if self.pseudo_labels == "sinkhorn":
-            scores = sinkhorn(scores, iterations=self.sinkhorn_iterations, temperature=self.sinkhorn_temperature)
-        return scores.argmax(1)
+            return sinkhorn(self.prototypes_(z), **self._entropy).argmax(1)
+        return self.prototypes_.assign(z)
 
     @torch.no_grad()
     def _move_prototypes(self, u: Tensor, v: Tensor) -> dict[str, float]:
         """C ← argmin L_clu by l steps while the encoder stands still (line 4): Z is made once."""
-        # Prototypes are always moved in full precision.
-        with torch.autocast(u.device.type, enabled=False):
-            u, v = u.detach().to(self.prototypes_.weight.dtype), v.detach().to(self.prototypes_.weight.dtype)
-            optimiser = self._prototype_optimiser([])
-            self.prototypes_.descend(u, v, optimiser, self.prototype_steps, self.prototype_tau, **self._entropy)
-            return self._clustering(u, v)
+        optimiser: torch.optim.Optimizer | LeanAdam = (
+            LeanAdam(self.prototypes_.weight, self.prototype_lr, self.prototype_weight_decay)
+            if self.prototype_optimiser == "adam"
+            else self._prototype_optimiser([])
+        )
+        scores = self.prototypes_.descend(u, v, optimiser, self.prototype_steps, self.prototype_tau, **self._entropy)
+        return self._figures(*scores)
 
     def _move_with_projector(self, alpha: Data, beta: Data, generator: torch.Generator) -> dict[str, float]:
         """The same with a projector that moves along, as in the released code."""
@@ -192,9 +193,14 @@ class WithRecipe(TwoView):
         return {"iterations": self.sinkhorn_iterations, "temperature": self.sinkhorn_temperature}
 
     def _clustering(self, u: Tensor, v: Tensor) -> dict[str, float]:
-        clusters_u, clusters_v = self.cluster_of(u), self.cluster_of(v)
+        return self._figures(self.prototypes_(u), self.prototypes_(v))
+
+    def _figures(self, scores_u: Tensor, scores_v: Tensor) -> dict[str, float]:
+        q_u, q_v = sinkhorn(scores_u, **self._entropy), sinkhorn(scores_v, **self._entropy)
+        by = (q_u, q_v) if self.pseudo_labels == "sinkhorn" else (scores_u, scores_v)
+        clusters_u, clusters_v = (part.argmax(1) for part in by)
         return {
-            "clustering": self.prototypes_.loss(u, v, self.prototype_tau, **self._entropy).item(),
+            "clustering": swapped_prediction(scores_u, scores_v, q_u, q_v, self.prototype_tau).item(),
             "clusters_used": clusters_u.unique().numel() / self.clusters,
             "clusters_agree": (clusters_u == clusters_v).float().mean().item(),
         }

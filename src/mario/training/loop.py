@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -32,8 +32,7 @@ class Sampler(Protocol):
 class Trainable(Protocol):
     """What the loop needs to know of a method.
 
-    ``arithmetic()``, where a method has it, is the context in which a step is made. Over ranks two more attributes
-    count. ``gather``: its loss is already that of all ranks, so gradients are summed; without it they are averaged.
+    Over ranks two more attributes count where a method has them. ``gather``: its loss is already that of all ranks, so gradients are summed; without it they are averaged.
     ``local_statistics``: its steps may differ between ranks, such as one that ends early for want of labels, so batch
     norm must not wait for other ranks; where not given, it is what ``supervised`` is.
     """
@@ -146,9 +145,7 @@ def train(
                     group["lr"] = method.lr * factor
                 batch = next(batches).to(device)
                 optimiser.zero_grad(set_to_none=True)
-                with getattr(method, "arithmetic", nullcontext)():
-                    losses = method.step(batch, stream(seed, step, ranks.rank(), STEP))
-                losses = _over_ranks(losses)
+                losses = _over_ranks(method.step(batch, stream(seed, step, ranks.rank(), STEP)))
                 if not all(map(_finite, losses.values())):
                     raise RunFailedError(
                         f"the loss is not finite at step {step} ({losses}): a lower lr than {method.lr} may do"

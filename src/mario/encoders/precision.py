@@ -1,0 +1,19 @@
+"""Networks whose products may be made in less than full precision."""
+
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+
+
+class Reducible(nn.Module):
+    """A network that multiplies in ``products`` while it trains, if that is set; weights and results stay as they are."""
+
+    products: ClassVar[torch.dtype | None] = None
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if self.products is None or not self.training:
+            return super().__call__(*arguments, **named)
+        weight = next(self.parameters())
+        with torch.autocast(weight.device.type, self.products):
+            return super().__call__(*arguments, **named).to(weight.dtype)
