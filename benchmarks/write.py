@@ -204,8 +204,8 @@ def step(figures: Figures) -> str:
     return (
         f"{text}\n\nWhat the prototype steps of the reference run again matters on small graphs. At {again['nodes']:,} "
         f"nodes it takes {times(ratios['encoder'])} the CPU time of ours when that is the whole network, as the "
-        f"formula has it and in the table; {times(ratios['projector'])} when it is the projector, as in the released code; "
-        f"{times(ratios['nothing'])} when it is nothing, as in ours."
+        f"formula has it and in the table; {times(ratios['projector'])} when it is the projector, as in the released "
+        f"code; {times(ratios['nothing'])} when it is nothing, as in ours."
     )
 
 
