@@ -7,7 +7,10 @@ import sys
 
 # Blocks from this size on are mapped one by one; glibc's own bound grows up to 32 MiB as blocks are freed.
 _LARGE = 4 * 2**20
-_M_MMAP_THRESHOLD = -3
+# What may lie free at the end of the heap, where smaller blocks are: to give it back and ask for it anew in every step
+# costs thousands of page faults.
+_SPARE = 32 * 2**20
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 @functools.cache
@@ -25,6 +28,7 @@ def give_back_large_blocks() -> bool:
     if not sys.platform.startswith("linux") or "MALLOC_MMAP_THRESHOLD_" in os.environ:
         return False
     try:
-        return bool(ctypes.CDLL("libc.so.6").mallopt(_M_MMAP_THRESHOLD, _LARGE))
+        libc = ctypes.CDLL("libc.so.6")
+        return bool(libc.mallopt(_M_MMAP_THRESHOLD, _LARGE) and libc.mallopt(_M_TRIM_THRESHOLD, _SPARE))
     except (OSError, AttributeError):  # another C library
         return False

@@ -162,20 +162,23 @@ def test_wrong_input() -> None:
         Prototypes(2, 3)(torch.ones(4, 5))
 
 
-@pytest.mark.parametrize("tau", [1.0, 0.2])
+@pytest.mark.parametrize("tau", [1.0, 0.2, 0.002])
+@pytest.mark.parametrize("temperature", [0.1, 0.01], ids=["kernel", "logarithms"])
 @pytest.mark.parametrize("maker", [torch.optim.Adam, torch.optim.SGD])
-def test_descend_is_the_plain_steps_on_the_loss(tau: float, maker: type[torch.optim.Optimizer]) -> None:
+def test_descend_is_the_plain_steps_on_the_loss(
+    tau: float, temperature: float, maker: type[torch.optim.Optimizer]
+) -> None:
     generator = torch.Generator().manual_seed(0)
     u, v = torch.randn(2, 30, 6, generator=generator, dtype=torch.float64)
     ours, plain = (Prototypes(4, 6, generator=torch.Generator().manual_seed(1)).double() for _ in range(2))
     ours.normalise_()
     plain.normalise_()
     start = plain.weight.detach().clone()
-    scores = ours.descend(u, v, maker(ours.parameters(), lr=0.05), 7, tau)
+    scores = ours.descend(u, v, maker(ours.parameters(), lr=0.05), 7, tau, temperature=temperature)
     optimiser = maker(plain.parameters(), lr=0.05)
     for _ in range(7):
         optimiser.zero_grad()
-        plain.loss(u, v, tau).backward()
+        plain.loss(u, v, tau, temperature=temperature).backward()
         optimiser.step()
         plain.normalise_()
     assert not torch.allclose(plain.weight, start, atol=1e-4)

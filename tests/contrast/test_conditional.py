@@ -98,9 +98,10 @@ def test_equals_the_formula_at_tile_boundaries(
     u, v, first, second = case(n, clusters, generator)
     slow = slow_conditional_mi(u, v, first, second, tau, estimator, negatives)
     slow_grads = torch.autograd.grad(slow, (u, v), allow_unused=True, materialize_grads=True)
-    for tile, batch in ((1024, 2**20), (4, 2**20), (3, 1)):
+    for tile, apart, kept in ((1024, 2**20, 2**22), (4, 2**20, 0), (3, 60, 2**22), (1024, 0, 0)):
         monkeypatch.setattr(blocks, "_TILE", tile)
-        monkeypatch.setattr(blocks, "_BATCH", batch)
+        monkeypatch.setattr(blocks, "_APART", apart)
+        monkeypatch.setattr(blocks, "_KEPT", kept)
         ours = conditional_mi(u, v, first, second, tau, estimator=estimator, negatives=negatives)
         torch.testing.assert_close(ours, slow)
         torch.testing.assert_close(torch.autograd.grad(ours, (u, v)), slow_grads)
@@ -176,13 +177,25 @@ def test_bfloat16(generator: torch.Generator, estimator: str, tau: float) -> Non
         assert (ours.double() - wanted).norm() < 2**-8 * 4 * wanted.norm()
 
 
-def test_uneven_clusters_share_padded_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = [600, *[1] * 99]
-    row, height = [sum(sizes[:k]) for k in range(100)], sizes
-    grouped = blocks._batches(row, height, row, height, dim=8)
-    # The large cluster may not pad a hundred small ones to its own size.
-    assert [len(group) for group in grouped] == [2, 98]
-    assert sum(len(group) for group in grouped) == 100
+def test_small_clusters_share_a_tile_and_large_ones_are_cut() -> None:
+    tiles = blocks._tiles([1500, 600, *[1] * 99], [2000, 600, *[1] * 99], dim=2**20 // 99**2)
+    # The cluster of 600 takes few of the small ones along: 600 · 8 pairs of different clusters on either side.
+    assert [(t.rows, t.columns, t.several, t.own) for t in tiles] == [
+        (slice(0, 1024), slice(0, 1024), False, True),
+        (slice(0, 1024), slice(1024, 2000), False, False),
+        (slice(1024, 1500), slice(0, 1024), False, False),
+        (slice(1024, 1500), slice(1024, 2000), False, True),
+        (slice(1500, 2108), slice(2000, 2608), True, True),
+        (slice(2108, 2199), slice(2608, 2699), True, True),
+    ]
+
+
+def test_backward_twice_through_what_was_kept(generator: torch.Generator) -> None:
+    u, v, first, second = case(12, 3, generator)
+    for estimator in ESTIMATORS:
+        loss = conditional_mi(u, v, first, second, estimator=estimator)
+        once = torch.autograd.grad(loss, (u, v), retain_graph=True)
+        assert all(map(torch.equal, once, torch.autograd.grad(loss, (u, v))))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -194,7 +207,7 @@ def test_no_tensor_of_nodes_by_nodes(
     labels = torch.randint(clusters, (3000,), generator=generator)
     with largest_tensor as largest:
         conditional_mi(u, u, labels, labels, 1.0, estimator=estimator).backward()
-    assert 3000 * 4 <= largest.numel <= blocks._BATCH < 3000**2 / 4
+    assert 3000 * 4 <= largest.numel <= blocks._TILE**2 < 3000**2 / 4
 
 
 NODES, LABELS = torch.ones(3, 2), torch.tensor([0, 1, 0])

@@ -4,9 +4,9 @@ from typing import Any
 
 from torch import Tensor
 
+from mario.methods import find
 from methods.tiny import tiny_graph
 from methods.tiny_graphs import tiny_graph_set
-from mario.methods import find
 
 
 def fitted(rank: int, name: str, level: str, settings: dict[str, Any]) -> dict[str, Tensor]:

@@ -47,7 +47,7 @@ class Blocks(NamedTuple):
 
     rows: Tensor  # nodes whose views share a cluster, sorted by it
     columns: Tensor  # all nodes, sorted by the cluster that makes them negatives; in each, those in `rows` come first
-    own: Tensor  # position in `columns` of each row's own node
+    own: Tensor  # column [R, 1] of each row's own node, counted from the first of the tile that holds the pair
     group: Tensor  # cluster of each row, counted from 0
     column_group: Tensor  # cluster of each column
     size: Tensor  # rows of each cluster
@@ -71,17 +71,16 @@ class Blocks(NamedTuple):
         used = int((size > 0).sum())
         size, width = size[:used], width[:used]
         tiles = _tiles(size.tolist(), width.tolist(), dim)
-        return cls(rows, columns, _inverse(columns)[rows], cluster[rows], cluster[columns], size, width, tiles)
+        corners = [(tile.rows.stop - tile.rows.start, tile.columns.start) for tile in tiles if tile.own]
+        height, start = torch.tensor(corners, dtype=torch.long, device=rows.device).view(-1, 2).t()
+        own = (_inverse(columns)[rows] - start.repeat_interleave(height)).unsqueeze(1)
+        return cls(rows, columns, own, cluster[rows], cluster[columns], size, width, tiles)
 
     @classmethod
     def everything(cls, nodes: int, dim: int, device: torch.device, estimator: str) -> "Blocks":
         """One cluster that holds all nodes: the unconditional estimate."""
         one = torch.zeros(nodes, dtype=torch.long, device=device)
         return cls.of(one, one, one, dim, estimator)
-
-    def own_in(self, tile: _Tile) -> Tensor:
-        """The column [R, 1] of each row's own node, counted from the tile's first."""
-        return (self.own[tile.rows] - tile.columns.start).unsqueeze(1)
 
 
 def _inverse(order: Tensor) -> Tensor:
@@ -175,7 +174,7 @@ class _WithinBlocks(torch.autograd.Function):
             rows, columns = tile.rows, tile.columns
             weight = (terms.sigmoid() if estimator == "jensen_shannon" else terms) * by_row[rows].unsqueeze(1)
             if tile.own:
-                weight.scatter_add_(1, blocks.own_in(tile), -pull[rows].unsqueeze(1))
+                weight.scatter_add_(1, blocks.own[rows], -pull[rows].unsqueeze(1))
             weight = weight.to(left.dtype)
             grad_u[rows].addmm_(weight, right[columns])
             grad_v[columns].addmm_(weight.t(), left[rows])
@@ -196,7 +195,7 @@ def _similarities(
         s = torch.mm(left[tile.rows], right[tile.columns].t()).to(wide(left.dtype)).mul_(inverse_tau)
         own_s = None
         if tile.own:
-            own = blocks.own_in(tile)
+            own = blocks.own[tile.rows]
             own_s = s.gather(1, own).squeeze(1)
             if estimator != "info_nce":
                 s.scatter_(1, own, -torch.inf)

@@ -96,7 +96,7 @@ def swapped_prediction(scores_u: Tensor, scores_v: Tensor, q_u: Tensor, q_v: Ten
 
 
 class LeanAdam:
-    """`torch.optim.Adam` of a single parameter: the same steps in a third of the time where that is small.
+    """`torch.optim.Adam` of a single parameter: the same steps in less than half the time where that is small.
 
     Its state is not kept in checkpoints.
     """
@@ -232,7 +232,8 @@ class Prototypes(nn.Module):
             optimiser.step()
             self.normalise_()
         self.weight.grad = None
-        scores_u, scores_v = torch.mm(z, self.weight.t(), out=scores).split(rows)
+        # By node now, in the same memory: faster for what is done with a row.
+        scores_u, scores_v = torch.mm(z, self.weight.t(), out=scores.t().view(2 * rows, -1)).split(rows)
         return scores_u, scores_v
 
     def _check(self, z: Tensor) -> None:

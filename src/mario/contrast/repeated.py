@@ -11,6 +11,9 @@ from mario.contrast.rows import check_pair, check_positive, exponential_fits, th
 from mario.contrast.tiles import Tiles, ranges, side_of_tiles
 from mario.errors import MarioError
 
+# Up to this many nodes a square matrix takes 4 MiB and whole products are quicker than tiles.
+_SMALL = 1024
+
 
 class RepeatedInfoNCE:
     r"""`info_nce` with a second view that is the same in every call, as β is while MARIO's δ ascends.
@@ -40,11 +43,16 @@ class RepeatedInfoNCE:
             raise MarioError(f"tau must be larger for sums of e^(1/tau) to fit {v.dtype}, got {tau}: use info_nce")
         self.v = v
         self.inverse_tau = 1.0 / tau
+        self._shares: list[Tensor] = []
+        if v.size(0) <= _SMALL:
+            self.unit, self.factor = unit_rows(v.detach())
+            self.within = exponentials(self.unit, self.unit, self.inverse_tau).fill_diagonal_(0.0)
+            self.sums = self.within.sum(1)
+            return
         self.parts = ranges(0, v.size(0), side_of_tiles(v))
         self.z, self.factors = units(v.detach(), self.parts)
         self.tiles = Tiles(self.z, len(self.z), self.inverse_tau)
         self.own_sums = self.tiles.log_sums([], 0)
-        self._shares: list[Tensor] = []
 
     @staticmethod
     def fits(v: Tensor, tau: float) -> bool:
@@ -52,7 +60,7 @@ class RepeatedInfoNCE:
 
     def __call__(self, u: Tensor) -> Tensor:
         check_pair(u, self.v)
-        return _Repeated.apply(u, self.v, self)
+        return (_RepeatedWhole if u.size(0) <= _SMALL else _Repeated).apply(u, self.v, self)
 
     def take(self, shares: list[Tensor]) -> None:
         """Remember what a backward pass has for the similarities within the second view."""
@@ -63,9 +71,13 @@ class RepeatedInfoNCE:
         """Add to ``v.grad`` what all backward passes since the last `finish` have for the similarities within ``v``."""
         if not self._shares:
             return
-        pulled = self.tiles.weighted_sums(self._shares)
-        self._shares = []
-        grad = gradient(pulled, self.z, self.factors, self.parts, torch.tensor(1.0, dtype=self.tiles.wide))
+        shares, self._shares = self._shares, []
+        if self.v.size(0) <= _SMALL:
+            grad = weighted(self.within, shares[0], shares[0]) @ self.unit
+            through_unit_rows_(grad, self.unit, self.factor, grad.new_ones(()))
+        else:
+            pulled = self.tiles.weighted_sums(shares)
+            grad = gradient(pulled, self.z, self.factors, self.parts, torch.tensor(1.0, dtype=self.tiles.wide))
         self.v.grad = grad if self.v.grad is None else self.v.grad.add_(grad)
 
 
@@ -81,6 +93,40 @@ def gradient(out: list[Tensor], z: list[Tensor], factors: list[Tensor], parts: l
     for rows, pulled, unit, factor in zip(parts, out, z, factors, strict=True):
         grad[rows] = through_unit_rows_(pulled, unit, factor.t(), times.to(pulled.device), dim=0).t().to(grad.dtype)
     return grad
+
+
+def exponentials(a: Tensor, b: Tensor, inverse_tau: float) -> Tensor:
+    return torch.mm(a, b.t()).mul_(inverse_tau).exp_()
+
+
+def weighted(exponential: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    return torch.add(rows.unsqueeze(1), columns).mul_(exponential)
+
+
+class _RepeatedWhole(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, v: Tensor, fixed: RepeatedInfoNCE) -> Tensor:
+        unit, factor = unit_rows(u)
+        within = exponentials(unit, unit, fixed.inverse_tau).fill_diagonal_(0.0)
+        between = exponentials(unit, fixed.unit, fixed.inverse_tau)
+        d_u, d_v = within.sum(1).add_(between.sum(1)), between.sum(0).add_(fixed.sums)
+        ctx.save_for_backward(unit, factor, within, between, d_u.reciprocal(), d_v.reciprocal())
+        ctx.fixed = fixed
+        positives = torch.sum(unit * fixed.unit) * (2 * fixed.inverse_tau)
+        return (d_u.log_().sum() + d_v.log_().sum() - positives) / (2 * u.size(0))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        unit, factor, within, between, share_u, share_v = ctx.saved_tensors
+        fixed, times = ctx.fixed, grad * (ctx.fixed.inverse_tau / (2 * unit.size(0)))
+        if ctx.needs_input_grad[1]:
+            fixed.take([share_v * times])
+        across = weighted(between, share_u, share_v)
+        grad_u = torch.add(fixed.unit * -2, weighted(within, share_u, share_u) @ unit).addmm_(across, fixed.unit)
+        grad_v = (unit * -2).addmm_(across.t(), unit)
+        through_unit_rows_(grad_u, unit, factor, times)
+        return grad_u, through_unit_rows_(grad_v, fixed.unit, fixed.factor, times), None
 
 
 class _FirstRows(Tiles):

@@ -15,7 +15,7 @@ from mario.encoders.norm import BatchNorm
 from mario.encoders.precision import Reducible
 from mario.encoders.propagation import Normalisation, Propagation, entries, propagation_of
 from mario.errors import MarioError
-from mario.graphs.features import Features, FeatureMatrix, rows_of
+from mario.graphs.features import FeatureMatrix, Features, rows_of
 
 # Nodes that are embedded at once where nothing is trained.
 BLOCK = 2**16
@@ -39,6 +39,7 @@ class Encoder(Reducible):
     """
 
     normalisation: ClassVar[Normalisation | None] = None
+    _compiled_finish: Callable[[int, Tensor], Tensor] | None = None
 
     def __init__(
         self,
@@ -72,7 +73,7 @@ class Encoder(Reducible):
         raise NotImplementedError
 
     def transform(self, conv: Any) -> nn.Linear:
-        """The linear map that messages go through; it may come before or after they are passed on, as both are linear."""
+        """The linear map that messages go through, before or after they are passed on, as both are linear."""
         raise NotImplementedError
 
     def receive(self, conv: Any, got: Tensor, own: FeatureMatrix) -> Tensor:
@@ -125,12 +126,16 @@ class Encoder(Reducible):
 
     def finish(self, layer: int, h: Tensor) -> Tensor:
         """Batch norm and activation."""
+        compiled = self._compiled_finish if self.training and torch.is_grad_enabled() else None
+        return (compiled or self._finish)(layer, h)
+
+    def _finish(self, layer: int, h: Tensor) -> Tensor:
         h = self.norms[layer](h)
         return self.activation(h) if layer < len(self.convs) - 1 or self.last_activation else h
 
     def compile_rows(self) -> None:
-        """Compile what a layer does to each row after messages were passed, which is torch's to fuse; products are not."""
-        self.finish = torch.compile(self.finish, dynamic=True)  # type: ignore[method-assign]
+        """Compile what training does to each row after messages were passed: torch fuses that, and not the products."""
+        self._compiled_finish = torch.compile(self._finish, dynamic=True)
 
     def _in_blocks(self, x: FeatureMatrix, route: Any) -> Tensor:
         """Layer by layer, and in each the nodes block by block: two matrices of the output's size are all there is."""

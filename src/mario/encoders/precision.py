@@ -7,7 +7,7 @@ from torch import nn
 
 
 class Reducible(nn.Module):
-    """A network that multiplies in ``products`` while it trains, if that is set; weights and results stay as they are."""
+    """A network that multiplies in ``products`` while it trains, where that is set; results keep their type."""
 
     products: ClassVar[torch.dtype | None] = None
 

@@ -136,8 +136,8 @@ class Perturbed:
 
     Let a loss depend on X + δ through products Y_k = (X + δ) W_kᵀ and let G_k be its gradient at Y_k. Then
     ∇_δ = Σ_k G_k W_k, so that a step δ ← δ + c·∇_δ moves Y_j by c Σ_k G_k (W_k W_jᵀ), and
-    ‖∇_δ‖² = Σ_{kl} ⟨G_kᵀG_l, W_k W_lᵀ⟩. The gradient of W_j is Σ_t G_jᵀ(X + δ₀) + Σ_t G_jᵀ(δ_t − δ₀); the first sum needs
-    X and δ₀ once, at the end.
+    ‖∇_δ‖² = Σ_{kl} ⟨G_kᵀG_l, W_k W_lᵀ⟩. The gradient of W_j is Σ_t G_jᵀ(X + δ₀) + Σ_t G_jᵀ(δ_t − δ₀); the first sum
+    needs X and δ₀ once, at the end.
 
     Backward passes give the weights no gradient of their own accord: :meth:`finish` does, for all passes together.
 

@@ -32,9 +32,10 @@ class Sampler(Protocol):
 class Trainable(Protocol):
     """What the loop needs to know of a method.
 
-    Over ranks two more attributes count where a method has them. ``gather``: its loss is already that of all ranks, so gradients are summed; without it they are averaged.
-    ``local_statistics``: its steps may differ between ranks, such as one that ends early for want of labels, so batch
-    norm must not wait for other ranks; where not given, it is what ``supervised`` is.
+    Over ranks two more attributes count where a method has them. ``gather``: its loss is already that of all ranks, so
+    gradients are summed; without it they are averaged. ``local_statistics``: its steps may differ between ranks, such
+    as one that ends early for want of labels, so batch norm must not wait for other ranks; where not given, it is
+    what ``supervised`` is.
     """
 
     epochs: int

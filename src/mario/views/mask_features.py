@@ -17,8 +17,8 @@ class MaskFeatures(View):
 
     Args:
         p: probability that a column is masked.
-        in_parts: leave ``x`` as :class:`mario.graphs.features.Features`, which mask the weight that X is multiplied by and copy
-            nothing. The encoders here take them; other code wants a matrix.
+        in_parts: leave ``x`` as :class:`mario.graphs.features.Features`, which mask the weight that X is multiplied by
+            and copy nothing. The encoders here take them; other code wants a matrix.
 
     Example:
         >>> data = Data(x=torch.ones(2, 4))
