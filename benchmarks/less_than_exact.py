@@ -22,8 +22,8 @@ from mario.experiments.statistics import paired
 
 SHAPES: dict[str, dict[str, Any]] = {
     "good-cbas": {"epochs": 10, "steps_per_epoch": 10},
-    "webkb": {"epochs": 6, "steps_per_epoch": 10},
-    "coauthor-cs": {"epochs": 2, "steps_per_epoch": 10, "sampling": "random_walk", "roots": 500},
+    "webkb": {"epochs": 4, "steps_per_epoch": 10},
+    "coauthor-cs": {"epochs": 5, "steps_per_epoch": 2, "sampling": "random_walk", "roots": 500},
 }
 DOMAINS = {"coauthor-cs": "word"}
 

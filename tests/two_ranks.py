@@ -33,6 +33,8 @@ class _Pool:
 
     @classmethod
     def current(cls) -> "_Pool":
+        if cls._shared is not None and not all(process.is_alive() for process in cls._shared.processes):
+            cls._shared.stop()  # a test may end a rank, or the system, short of memory
         if cls._shared is None:
             cls._shared = cls()
             atexit.register(cls._shared.stop)
