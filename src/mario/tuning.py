@@ -13,9 +13,9 @@ import torch
 from mario.errors import MarioError, RunFailedError
 from mario.files import cache_folder, read_json, write_json
 
-_ROUNDS = 5
+_ROUNDS = 9
 # Another way than the default has to be quicker by more than the noise of a measurement.
-_CLEARLY = 0.97
+_CLEARLY = 0.92
 # Answers that this process has had, by file, machine and key: a training step asks at every call.
 _answers: dict[tuple[Path, str, str], str] = {}
 
@@ -26,7 +26,7 @@ def fastest(key: str, candidates: Mapping[str, Callable[[], object]], default: s
     The file is in the user's cache (`$MARIO_CACHE`), holds the seconds behind each choice, and may be copied to another
     machine of the same kind. Two ways to compute one sum may differ in the last bits, so a choice has to be on record:
     if the file cannot be read or written, or the environment has `MARIO_TUNING=off`, nothing is measured and the answer
-    is `default`. So it is if no other candidate is quicker by 3 %.
+    is `default`. So it is if no other candidate is quicker by 8 %.
 
     Args:
         key: what is computed and at what size, as it stands in the file.

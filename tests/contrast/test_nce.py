@@ -254,15 +254,15 @@ def test_the_side_of_tiles_is_measured_for_many_nodes_only(
     def fastest(key: str, candidates: Mapping[str, Callable[[], object]], default: str) -> str:
         asked.append(key)
         assert default in candidates
-        return "256"
+        return "336"
 
     monkeypatch.setattr(tiles, "fastest", fastest)
     u, v = pair(2048, 300, generator, torch.float32)
     assert tiles.side_of_tiles(u[:2047]) == tiles._TILE == 384
     assert asked == []
-    assert tiles.side_of_tiles(u) == 256
-    assert tiles.side_of_tiles(u.double()) == 256
-    assert tiles.side_of_tiles(u[:, :5]) == 256
+    assert tiles.side_of_tiles(u) == 336
+    assert tiles.side_of_tiles(u.double()) == 336
+    assert tiles.side_of_tiles(u[:, :5]) == 336
     assert [key.split(", ")[1:] for key in asked] == [
         ["cpu", "torch.float32", "width 256"],
         ["cpu", "torch.float64", "width 256"],
@@ -285,7 +285,7 @@ def test_a_measured_side_is_on_record(
     (entries,) = json.loads((tmp_path / "tuning.json").read_text()).values()
     (entry,) = entries.values()
     assert int(entry["fastest"]) == side
-    assert set(entry["seconds"]) == {"256", "384", "768"}
+    assert set(entry["seconds"]) == {"336", "448", "672"}
 
 
 def test_each_side_is_measured_on_the_same_work() -> None:
@@ -294,7 +294,7 @@ def test_each_side_is_measured_on_the_same_work() -> None:
         with Exponentials() as exponentials:
             tiles._Rectangle.work(side, torch.empty(0), 4)
         counts.append(exponentials.count)
-    assert counts == [2 * 768**2] * 3
+    assert counts == [2 * 1344**2] * 3
 
 
 @pytest.mark.parametrize("tau", [0.5, 0.1, 0.02])

@@ -53,7 +53,7 @@ def test_the_command_line_knows_it_and_runs_it(project: Path) -> None:
 
 def test_the_method_tester_takes_it(project: Path) -> None:
     suite = ("tests/methods/test_every_method.py", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist")
-    # All of its trials are there; a few of them are run, as each passes or fails by the method and not by how it came in.
+    # All of its trials are there; a few are run, as each passes or fails by the method and not by how it came in.
     assert call(project, "pytest", *suite, "-k", "gbt", "--collect-only").count("gbt") > 50
     said = call(project, "pytest", *suite, "-k", "gbt and (same_bits or resumes or above_the_random or odd_graphs)")
     assert int(said.split(" passed")[0].split()[-1]) >= 14, said

@@ -16,7 +16,7 @@ from mario.tuning import fastest
 _TILE = 384
 # From this many nodes on the side is what this machine is quickest with, the last of these where nothing is measured.
 # Below it bits are the same on all machines.
-_TUNED, _SIDES = 2048, (256, 384, 768)
+_TUNED, _SIDES = 2048, (336, 672, 448)
 # The first tiles are kept for the backward, up to this many bytes; others are computed again. Where less than a
 # quarter of all could be kept (float32: more than 5,792 nodes), none is: a few percent are not worth the memory.
 _KEEP = 64 * 2**20
@@ -160,11 +160,14 @@ def side_of_tiles(u: Tensor) -> int:
 
 
 class _Rectangle(Tiles):
-    """Away from the diagonal: 768 rows against 768 others, the same work for a tile of any side."""
+    """Away from the diagonal: 1344 rows against 1344 others, the same work for a tile of any side.
+
+    They are more than a second-level cache holds, as all rows are; where they fit, larger tiles look better than they are.
+    """
 
     @classmethod
     def work(cls, side: int, like: Tensor, width: int) -> None:
-        parts = 2 * 768 // side
+        parts = 2 * 1344 // side
         tiles = cls([like.new_full((width, side), width**-0.5) for _ in range(parts)], parts, 1.0)
         tiles.pull(tiles.log_sums([], 0), [])
 
