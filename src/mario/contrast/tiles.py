@@ -162,7 +162,8 @@ def side_of_tiles(u: Tensor) -> int:
 class _Rectangle(Tiles):
     """Away from the diagonal: 1344 rows against 1344 others, the same work for a tile of any side.
 
-    They are more than a second-level cache holds, as all rows are; where they fit, larger tiles look better than they are.
+    They are more than a second-level cache holds, as all rows are: where they fit, large tiles look better than they
+    are.
     """
 
     @classmethod
