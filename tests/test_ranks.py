@@ -3,10 +3,13 @@
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from mario import ranks
@@ -207,3 +210,19 @@ def test_a_job_that_cannot_be_joined(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(os.environ, name, value)
     with pytest.raises(RunFailedError, match=r"rank 0 of 2 cannot join the others at localhost:nowhere: .*standalone"):
         ranks.running().__enter__()
+
+
+def test_a_restart_meets_in_a_part_of_the_store_that_the_start_before_did_not_use() -> None:
+    """torchrun hands the store on, with addresses of ranks that are gone; whoever is early must not read them."""
+    store = dist.HashStore()
+    met: list[list[bytes]] = []
+    for _ in range(3):
+        with ThreadPoolExecutor(2) as pool:
+            early = pool.submit(ranks._fresh, store, 1, 2)
+            time.sleep(0.1)
+            assert not early.done()
+            parts = [pool.submit(ranks._fresh, store, 0, 2).result(timeout=10), early.result(timeout=10)]
+        assert not parts[1].check(["address"])
+        parts[0].set("address", str(len(met)))
+        met.append([part.get("address") for part in parts])
+    assert met == [[b"0", b"0"], [b"1", b"1"], [b"2", b"2"]]

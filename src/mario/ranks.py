@@ -8,6 +8,8 @@ import os
 import re
 import signal
 import threading
+import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -183,7 +185,14 @@ def running(device: str = "auto") -> Iterator[None]:
             )
         torch.cuda.set_device(local)
     try:
-        dist.init_process_group("nccl" if on_gpu else "gloo", timeout=_PATIENCE)
+        store, rank_, size_ = next(dist.rendezvous("env://", timeout=_PATIENCE))
+        dist.init_process_group(
+            "nccl" if on_gpu else "gloo",
+            store=_fresh(store, rank_, size_),
+            rank=rank_,
+            world_size=size_,
+            timeout=_PATIENCE,
+        )
     except (RuntimeError, ValueError) as error:
         rank_, size_, address, port = (os.environ[name] for name in _ENVIRONMENT)
         raise RunFailedError(
@@ -227,6 +236,29 @@ def _ending_in_words() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # this process is ending, and one message is enough
         raise
     signal.signal(signal.SIGTERM, before)
+
+
+def _fresh(store: "dist.Store", rank_: int, size_: int) -> "dist.Store":
+    """A part of ``store`` that no earlier start of the same job has written in.
+
+    After a restart torchrun hands out the store of the start before, with the addresses of its ranks, which are gone.
+    Rank 0 names the part; the others say that they have seen the name, and it is good if rank 0 has heard just them.
+    """
+    me = uuid.uuid4().hex
+    if rank_ == 0:
+        store.set("mario/part", me)
+        heard = [f"mario/{me}/{other}" for other in range(1, size_)]
+        store.wait(heard, _PATIENCE)
+        store.set(f"mario/{me}/all", " ".join(store.get(key).decode() for key in heard))
+        return dist.PrefixStore(f"mario/{me}", store)
+    while True:
+        store.wait(["mario/part"], _PATIENCE)
+        part = store.get("mario/part").decode()
+        store.set(f"mario/{part}/{rank_}", me)
+        while store.get("mario/part").decode() == part:
+            if store.check([f"mario/{part}/all"]) and me in store.get(f"mario/{part}/all").decode():
+                return dist.PrefixStore(f"mario/{part}", store)
+            time.sleep(0.02)
 
 
 def _joined() -> bool:
