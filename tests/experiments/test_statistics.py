@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from mario.errors import MarioError
-from mario.experiments.statistics import holm, pair, paired, summarise
+from mario.experiments.statistics import holm, in_sds, least_p, over_splits, pair, paired, summarise
 
 
 def run(seed: int, score: float | None, split_seed: int = 0, **other: object) -> dict[str, object]:
@@ -29,6 +29,28 @@ def test_summarise_of_one_value_has_no_spread() -> None:
 def test_summarise_rejects_what_has_no_mean(values: list[float]) -> None:
     with pytest.raises(MarioError, match="values"):
         summarise(values)
+
+
+def test_spread_over_splits_is_of_their_means_by_hand() -> None:
+    # 0.9 and 0.7 on one split, 0.6 on the other: means 0.8 and 0.6, whose sd is 0.2 / √2.
+    found = over_splits([0.9, 0.6, 0.7], splits=["s", "t", "s"])
+    assert (found.n_splits, found.mean, found.sd) == (2, pytest.approx(0.7), pytest.approx(0.2 / math.sqrt(2)))
+    assert over_splits([0.9, 0.7], splits=[0, 0]).sd is None
+    each = over_splits([0.9, 0.6, 0.7], splits=[0, 1, 2])
+    assert (each.mean, each.sd) == (summarise([0.9, 0.6, 0.7]).mean, summarise([0.9, 0.6, 0.7]).sd)
+    with pytest.raises(MarioError, match="each of the 2 values, got 1"):
+        over_splits([0.9, 0.7], splits=[0])
+
+
+def test_units_of_a_spread_and_none_without_one() -> None:
+    assert in_sds(89.08, 91.28, 1.10) == pytest.approx(-2.0)
+    assert in_sds(89.08, 91.28, 0.0) is None
+    assert in_sds(89.08, 91.28, None) is None
+
+
+def test_least_p_is_reached_and_never_passed() -> None:
+    for n in range(2, 9):
+        assert paired([0.1 * (i + 1) for i in range(n)], [0.0] * n).p_wilcoxon == pytest.approx(least_p(n))
 
 
 def test_paired_counts_and_means_by_hand() -> None:

@@ -39,7 +39,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class BySplit:
-    """Differences averaged within each split first: mean and sd (None for one split) over ``n_splits`` values."""
+    """Values averaged within each split first: mean and sd (None for one split) over ``n_splits`` values."""
 
     n_splits: int
     mean: float
@@ -88,6 +88,47 @@ def summarise(values: Iterable[float]) -> Summary:
     return Summary(mean=float(array.mean()), sd=float(array.std(ddof=1)) if len(array) > 1 else None, n=len(array))
 
 
+def over_splits(values: Sequence[float], splits: Sequence[Any]) -> BySplit:
+    """Mean and spread with one value a split, where ``splits[i]`` names the split of ``values[i]``.
+
+    The spread over splits is that of another draw of the split with many seeds; the spread over runs mixes both.
+
+    Example:
+        >>> from mario.experiments.statistics import over_splits
+        >>> over_splits([0.25, 0.75, 0.5, 1.0], splits=[0, 0, 1, 1])
+        BySplit(n_splits=2, mean=0.625, sd=0.1767766952966369)
+    """
+    if len(values) != len(splits):
+        raise MarioError(f"splits must name the split of each of the {len(values)} values, got {len(splits)} names")
+    groups: dict[Any, list[float]] = {}
+    for split, value in zip(splits, values, strict=True):
+        groups.setdefault(split, []).append(float(value))
+    over = summarise(float(np.mean(group)) for group in groups.values())
+    return BySplit(n_splits=over.n, mean=over.mean, sd=over.sd)
+
+
+def in_sds(value: float, mean: float, sd: float | None) -> float | None:
+    """How many standard deviations ``value`` lies above ``mean``; None where there is no spread to measure in.
+
+    Example:
+        >>> from mario.experiments.statistics import in_sds
+        >>> in_sds(92.0, 91.0, 0.5), in_sds(92.0, 91.0, 0.0)
+        (2.0, None)
+    """
+    return (value - mean) / sd if sd else None
+
+
+def least_p(n: int) -> float:
+    """The smallest two-sided p that Wilcoxon's signed-rank test can give for n pairs: all differences of one sign.
+
+    Example:
+        >>> from mario.experiments.statistics import least_p
+        >>> [least_p(n) for n in (0, 1, 5, 6)]
+        [1.0, 1.0, 0.0625, 0.03125]
+    """
+    return min(1.0, 2.0 ** (1 - n))
+
+
 def paired(
     a: Sequence[float],
     b: Sequence[float],
@@ -129,7 +170,7 @@ def paired(
         wins=int((difference > 0).sum()),
         ties=int((difference == 0).sum()),
         losses=int((difference < 0).sum()),
-        by_split=None if splits is None else _by_split(difference, splits),
+        by_split=None if splits is None else over_splits(difference.tolist(), splits),
     )
 
 
@@ -207,14 +248,6 @@ def _wilcoxon(difference: NDArray[np.float64]) -> float | None:
     if not difference.any():
         return 1.0
     return float(stats.wilcoxon(difference).pvalue)
-
-
-def _by_split(difference: NDArray[np.float64], splits: Sequence[Any]) -> BySplit:
-    groups: dict[Any, list[float]] = {}
-    for split, value in zip(splits, difference, strict=True):
-        groups.setdefault(split, []).append(float(value))
-    over_splits = summarise(float(np.mean(group)) for group in groups.values())
-    return BySplit(n_splits=over_splits.n, mean=over_splits.mean, sd=over_splits.sd)
 
 
 def _by_key(argument: str, results: Iterable[Mapping[str, Any]], score: str) -> dict[tuple[Any, ...], float]:
