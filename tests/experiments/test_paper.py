@@ -45,6 +45,12 @@ def test_other_encoders_are_of_table_5() -> None:
     assert found == Figure(mean=78.64, sd=3.63, n=10, table="Table 5")
 
 
+def test_the_table_asked_for_comes_before_the_first() -> None:
+    where = {"dataset": "good-cbas", "shift": "concept", "method": "mario", "column": "ood"}
+    tables = [paper.figure(**where, table=table) for table in ("", "Table 4", "Table 5", "Table 7")]
+    assert [found.table for found in tables if found] == ["Table 2", "Table 4", "Table 5", "Table 2"]
+
+
 def test_out_of_memory_has_no_number() -> None:
     found = paper.figure(dataset="good-twitch", shift="concept", method="mvgrl", column="ood")
     assert found is not None

@@ -86,11 +86,12 @@ def figure(
     domain: str | None = None,
     setting: str = "transductive",
     encoder: str = "gcn",
+    table: str = "",
 ) -> Figure | None:
     """The paper's figure for one method in one column (``"id"`` or ``"ood"``), or None if no table has it.
 
-    Some cells are printed in several tables; the figure is of the first of them. ``domain`` and ``shift`` may be left
-    out where the paper has one only.
+    Some cells are printed in several tables; the figure is of ``table`` (``"Table 4"``) if that is one of them, or of
+    the first. ``domain`` and ``shift`` may be left out where the paper has one only.
 
     Example:
         >>> from mario.experiments import paper
@@ -118,7 +119,7 @@ def figure(
         if given is None and len(values) > 1:
             choices = ", ".join(sorted(map(str, values)))
             raise MarioError(f"{argument} must be given for {dataset}: the paper has {choices}")
-    return matches[0].figure if matches else None
+    return min(matches, key=lambda cell: cell.figure.table != table).figure if matches else None
 
 
 def _figure(printed: str, table: dict[str, Any]) -> Figure:
