@@ -13,6 +13,7 @@ from mario.errors import MarioError
 from mario.experiments import paper
 from mario.experiments.paper import Figure
 from mario.experiments.statistics import NothingToPairError, Paired, Summary, holm, pair, paired, summarise
+from mario.report.numbers import METRICS, p_value, percent, points, to_md
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -23,7 +24,6 @@ CASE = ("dataset", "domain", "shift", "setting")
 CONTROLS = ("raw-features", "random-init")
 # The score columns and the validation set on which the checkpoint of each was chosen.
 _CHOSEN = (("ID", "id_val"), ("OOD", "ood_val"), ("OOD", "id_val"))
-METRICS = {"accuracy": "accuracy", "roc_auc": "ROC-AUC", "f1": "F1"}
 
 # Supervised first, then the controls, then what is compared, MARIO last: the order of the paper's tables.
 _ORDER = (
@@ -194,12 +194,12 @@ def to_rich(table: Table) -> "RichTable":
 def to_markdown(table: Table) -> str:
     """The table in GitHub's markdown, with its title above and its notes below."""
     heads, rows = _full(table)
-    lines = [f"**{_md(table.title)}**", ""]
-    lines.append("| " + " | ".join(_md(head) for head in heads) + " |")
+    lines = [f"**{to_md(table.title)}**", ""]
+    lines.append("| " + " | ".join(to_md(head) for head in heads) + " |")
     lines.append("|:---" + "|---:" * (len(heads) - 1) + "|")
-    lines += ["| " + " | ".join(_md(cell) for cell in cells) + " |" for cells in rows]
+    lines += ["| " + " | ".join(to_md(cell) for cell in cells) + " |" for cells in rows]
     lines.append("")
-    lines += [f"- {_md(note)}" for note in _header_notes(table) + list(table.notes)]
+    lines += [f"- {to_md(note)}" for note in _header_notes(table) + list(table.notes)]
     return "\n".join(lines) + "\n"
 
 
@@ -317,47 +317,8 @@ def groups_to_markdown(results: Iterable[Result]) -> str:
     for key in sorted(scores, key=_rank):
         cells = (percent(_summary(groups.get(name) for groups in scores[key])) for name in names)
         label = f"{key[0]} ({key[1]})" if several else key[0]
-        lines.append(f"| {_md(label)} | " + " | ".join(cells) + " |")
+        lines.append(f"| {to_md(label)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-def percent(summary: Summary | None) -> str:
-    """``93.33 ± 1.20``; without the spread for a single run.
-
-    Example:
-        >>> from mario.experiments.statistics import summarise
-        >>> from mario.report.table import percent
-        >>> percent(summarise([0.9, 0.92])), percent(summarise([0.9])), percent(None)
-        ('91.00 ± 1.41', '90.00', '–')
-    """
-    if summary is None:
-        return "–"
-    return f"{100 * summary.mean:.2f}" + ("" if summary.sd is None else f" ± {100 * summary.sd:.2f}")
-
-
-def points(fraction: float) -> str:
-    """A difference in percentage points with its sign, the minus a minus.
-
-    Example:
-        >>> from mario.report.table import points
-        >>> points(0.0264), points(-0.01), points(0.0)
-        ('+2.64', '−1.00', '0.00')
-    """
-    text = f"{100 * fraction:+.2f}"
-    return "0.00" if float(text) == 0 else text.replace("-", "−")
-
-
-def p_value(p: float | None) -> str:
-    """A p-value to three decimals, never as zero.
-
-    Example:
-        >>> from mario.report.table import p_value
-        >>> p_value(0.0312), p_value(0.00002), p_value(None)
-        ('0.031', '< 0.001', '–')
-    """
-    if p is None:
-        return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _checked(result: Result) -> Result:
@@ -552,9 +513,3 @@ def _notes(rows: Sequence[Row], runs: Sequence[Result], reference: str | None, a
                 f"Not the same number of {name} everywhere ({', '.join(sorted(trained))}): not a fair comparison."
             )
     return notes
-
-
-def _md(text: str) -> str:
-    for mark in ("\\", "|", "*", "<", "`"):
-        text = text.replace(mark, "&lt;" if mark == "<" else "\\" + mark)
-    return text.replace("\n", " ")

@@ -1,0 +1,57 @@
+"""Numbers and names as tables and sentences print them; scores come in as fractions and are shown in percent."""
+
+from mario.experiments.statistics import Summary
+
+METRICS = {"accuracy": "accuracy", "roc_auc": "ROC-AUC", "f1": "F1"}
+
+
+def percent(summary: Summary | None) -> str:
+    """``93.33 ± 1.20``; without the spread for a single run.
+
+    Example:
+        >>> from mario.experiments.statistics import summarise
+        >>> from mario.report.numbers import percent
+        >>> percent(summarise([0.9, 0.92])), percent(summarise([0.9])), percent(None)
+        ('91.00 ± 1.41', '90.00', '–')
+    """
+    if summary is None:
+        return "–"
+    return f"{100 * summary.mean:.2f}" + ("" if summary.sd is None else f" ± {100 * summary.sd:.2f}")
+
+
+def points(fraction: float) -> str:
+    """A difference in percentage points with its sign, the minus a minus.
+
+    Example:
+        >>> from mario.report.numbers import points
+        >>> points(0.0264), points(-0.01), points(0.0)
+        ('+2.64', '−1.00', '0.00')
+    """
+    text = f"{100 * fraction:+.2f}"
+    return "0.00" if float(text) == 0 else text.replace("-", "−")
+
+
+def p_value(p: float | None) -> str:
+    """A p-value to three decimals, never as zero.
+
+    Example:
+        >>> from mario.report.numbers import p_value
+        >>> p_value(0.0312), p_value(0.00002), p_value(None)
+        ('0.031', '< 0.001', '–')
+    """
+    if p is None:
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def to_md(text: str) -> str:
+    """``text`` with what means something in a cell of a Markdown table escaped, in one line.
+
+    Example:
+        >>> from mario.report.numbers import to_md
+        >>> to_md("a|b <c>")
+        'a\\\\|b &lt;c>'
+    """
+    for mark in ("\\", "|", "*", "<", "`"):
+        text = text.replace(mark, "&lt;" if mark == "<" else "\\" + mark)
+    return text.replace("\n", " ")
