@@ -4,6 +4,7 @@ A rank is one of them. All ranks have to call these functions in the same order,
 unless said otherwise.
 """
 
+import functools
 import os
 import re
 import signal
@@ -131,34 +132,40 @@ def first(work: Callable[[], T]) -> T:
 
 @torch.no_grad()
 def equalise_(tensors: Iterable[Tensor]) -> None:
-    """Give all ranks the values of rank 0, in place."""
+    """Give all ranks the values of rank 0, in place, in one message for each type of number."""
     if size() == 1:
         return
+    by_type: dict[torch.dtype, list[Tensor]] = {}
     for tensor in tensors:
-        same = tensor.detach().contiguous()
+        by_type.setdefault(tensor.dtype, []).append(tensor)
+    for group in by_type.values():
+        buffer = torch.cat([tensor.detach().reshape(-1) for tensor in group])
         with _noticing_loss():
-            dist.broadcast(same, src=0)
-        if same.data_ptr() != tensor.data_ptr():
-            tensor.copy_(same)
+            dist.broadcast(buffer, src=0)
+        for tensor, part in zip(group, buffer.split([tensor.numel() for tensor in group]), strict=True):
+            tensor.copy_(part.view_as(tensor))
 
 
 @torch.no_grad()
-def sum_gradients(parameters: Iterable[nn.Parameter], divisor: float = 1.0) -> None:
-    """Sum the gradients of ``parameters`` over all ranks, as one buffer, and divide them by ``divisor``.
+def sum_gradients(parameters: Iterable[nn.Parameter], divisor: float = 1.0, *, sound: bool = True) -> bool:
+    """Sum the gradients of ``parameters`` over all ranks and divide them by ``divisor``, in one message.
 
     A parameter that has a gradient on one rank only has that one everywhere afterwards; without any it keeps none.
+    Returns whether ``sound``, which travels along, was true on all ranks.
     """
-    if size() == 1:
-        return
     every = list(parameters)
-    held = torch.tensor([p.grad is not None for p in every], dtype=torch.uint8, device=_device())
-    having = [p for p, anywhere in zip(every, max_(held).tolist(), strict=True) if anywhere]
-    for dtype in sorted({p.dtype for p in having}, key=str):
-        group = [p for p in having if p.dtype == dtype]
-        buffer = torch.cat([torch.zeros_like(p).view(-1) if p.grad is None else p.grad.reshape(-1) for p in group])
-        sum_(buffer).div_(divisor)
-        for p, part in zip(group, buffer.split([p.numel() for p in group]), strict=True):
-            p.grad = part.view_as(p)
+    if size() == 1 or not every:
+        return sound
+    dtype = functools.reduce(torch.promote_types, (p.dtype for p in every), torch.float32)
+    told = torch.tensor([not sound, *(p.grad is not None for p in every)], dtype=dtype, device=every[0].device)
+    parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in every]
+    buffer = sum_(torch.cat([told, *(part.reshape(-1).to(dtype) for part in parts)]))
+    unsound, *held = buffer[: told.numel()].tolist()
+    buffer = buffer[told.numel() :].div_(divisor)
+    for p, part, anywhere in zip(every, buffer.split([p.numel() for p in every]), held, strict=True):
+        if anywhere:
+            p.grad = part.view_as(p).to(p.dtype)
+    return not unsound
 
 
 @contextmanager

@@ -183,10 +183,10 @@ class Prototypes(nn.Module):
         *,
         iterations: int = 3,
         temperature: float = 0.1,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """``steps`` steps of ``optimiser`` on `loss` while the embeddings stand still, prototypes kept at unit length.
 
-        Returns the scores of u and of v after the last step.
+        Returns the scores of u and of v after the last step, and the loss from which that step was taken.
 
         With Z fixed the gradient has a closed form, (softmax(s/τ) − q)ᵀ ẑ / 2Bτ less its part along each prototype:
         two matrix products a step and no graph. Over ranks it is summed, so that all take the same steps.
@@ -203,6 +203,8 @@ class Prototypes(nn.Module):
         # Cosines are within ±1, so that nothing overflows or underflows unless a temperature is very low.
         direct = exponential_fits(1 / tau, z.dtype)
         bounded = 2 / temperature < 30
+        message = z.new_zeros(self.weight.numel() + 1)  # what ranks sum: the gradient, and the loss of the last step
+        gradient = message[1:].view_as(self.weight)
         for step in range(steps):
             torch.mm(z, self.weight.t(), out=scores)
             if bounded:
@@ -214,17 +216,26 @@ class Prototypes(nn.Module):
                 for part in (slice(rows), slice(rows, None)):
                     kernel[part] = sinkhorn(scores[part], iterations=iterations, temperature=temperature)
                 row_u = row_v = kernel.new_ones(rows)
+            if step == steps - 1:
+                # Rows of q sum to 1, so that the loss is the mean of log Σ_k e^{s_k/τ} less Σ_k q_k s_k/τ.
+                met = (scores[:rows] * kernel[rows:]).sum(1) @ row_v + (scores[rows:] * kernel[:rows]).sum(1) @ row_u
             if tau != 1:
                 scores.div_(tau)
             if direct:
-                scores.exp_()
-                scores.div_(scores.sum(1, keepdim=True))
+                sums = scores.exp_().sum(1, keepdim=True)
+                scores.div_(sums)
+                log_sums = sums.log_()
             else:
+                log_sums = scores.logsumexp(1)
                 torch.softmax(scores, 1, out=scores)
+            if step == steps - 1:
+                message[0] = (log_sums.sum() - met / tau) / (2 * nodes)
             # Each view predicts the assignment of the other.
             scores[:rows].addcmul_(kernel[rows:], row_v.unsqueeze(1), value=-1)
             scores[rows:].addcmul_(kernel[:rows], row_u.unsqueeze(1), value=-1)
-            gradient = ranks.sum_(scores.t() @ z).div_(2 * nodes * tau)
+            torch.mm(scores.t(), z, out=gradient)
+            ranks.sum_(message)
+            gradient.div_(2 * nodes * tau)
             if step == 0 and not bool(gradient.isfinite().all()):
                 raise MarioError("u and v must be finite, got NaN or infinity among them")
             along = torch.linalg.vecdot(gradient, self.weight)
@@ -234,7 +245,7 @@ class Prototypes(nn.Module):
         self.weight.grad = None
         # By node now, in the same memory: faster for what is done with a row.
         scores_u, scores_v = torch.mm(z, self.weight.t(), out=scores.t().view(2 * rows, -1)).split(rows)
-        return scores_u, scores_v
+        return scores_u, scores_v, message[0]
 
     def _check(self, z: Tensor) -> None:
         check_rows("z", z)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario import ranks
-from mario.contrast import Prototypes, conditional_mi, sinkhorn, swapped_prediction
+from mario.contrast import Prototypes, conditional_mi, sinkhorn
 from mario.contrast.across_ranks import gathered
 from mario.contrast.clustering import LeanAdam
 from mario.errors import MarioError
@@ -160,8 +160,8 @@ class WithRecipe(TwoView):
             if self.prototype_optimiser == "adam"
             else self._prototype_optimiser([])
         )
-        scores = self.prototypes_.descend(u, v, optimiser, self.prototype_steps, self.prototype_tau, **self._entropy)
-        return self._figures(*scores)
+        steps = self.prototype_steps
+        return self._figures(*self.prototypes_.descend(u, v, optimiser, steps, self.prototype_tau, **self._entropy))
 
     def _move_with_projector(self, alpha: Data, beta: Data, generator: torch.Generator) -> dict[str, float]:
         """The same with a projector that moves along, as in the released code."""
@@ -169,15 +169,19 @@ class WithRecipe(TwoView):
             h_u, h_v = self.represent(alpha, generator), self.represent(beta, generator)
         projector: Any = self.projector_
         optimiser = self._prototype_optimiser(list(projector.parameters()))
+        loss = h_u.new_zeros(())
         for _ in range(self.prototype_steps):
             optimiser.zero_grad(set_to_none=True)
-            self.prototypes_.loss(self.project(h_u), self.project(h_v), self.prototype_tau, **self._entropy).backward()
+            loss = self.prototypes_.loss(self.project(h_u), self.project(h_v), self.prototype_tau, **self._entropy)
+            loss.backward()
             ranks.sum_gradients(p for group in optimiser.param_groups for p in group["params"])
             optimiser.step()
             self.prototypes_.normalise_()
         optimiser.zero_grad(set_to_none=True)  # else the encoder step would add to the projector's last gradient
         with torch.no_grad():
-            return self._clustering(self.project(h_u), self.project(h_v))
+            return self._figures(
+                self.prototypes_(self.project(h_u)), self.prototypes_(self.project(h_v)), loss.detach()
+            )
 
     def _prototype_optimiser(self, projector: list[nn.Parameter]) -> torch.optim.Optimizer:
         groups: list[dict[str, Any]] = [
@@ -192,15 +196,14 @@ class WithRecipe(TwoView):
     def _entropy(self) -> dict[str, Any]:
         return {"iterations": self.sinkhorn_iterations, "temperature": self.sinkhorn_temperature}
 
-    def _clustering(self, u: Tensor, v: Tensor) -> dict[str, float]:
-        return self._figures(self.prototypes_(u), self.prototypes_(v))
-
-    def _figures(self, scores_u: Tensor, scores_v: Tensor) -> dict[str, float]:
-        q_u, q_v = sinkhorn(scores_u, **self._entropy), sinkhorn(scores_v, **self._entropy)
-        by = (q_u, q_v) if self.pseudo_labels == "sinkhorn" else (scores_u, scores_v)
+    def _figures(self, scores_u: Tensor, scores_v: Tensor, loss: Tensor) -> dict[str, float]:
+        """L_clu from which the last step was taken, and the pseudo-labels after it."""
+        by = (scores_u, scores_v)
+        if self.pseudo_labels == "sinkhorn":
+            by = (sinkhorn(scores_u, **self._entropy), sinkhorn(scores_v, **self._entropy))
         clusters_u, clusters_v = (part.argmax(1) for part in by)
         return {
-            "clustering": swapped_prediction(scores_u, scores_v, q_u, q_v, self.prototype_tau).item(),
+            **({"clustering": loss.item()} if self.prototype_steps else {}),
             "clusters_used": clusters_u.unique().numel() / self.clusters,
             "clusters_agree": (clusters_u == clusters_v).float().mean().item(),
         }

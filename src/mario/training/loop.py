@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,7 +137,8 @@ def train(
     with closing(batches), ranks.telling(lambda: f"at step {step}"):
         while step < total and not (method.patience and waited >= method.patience):
             method.train()
-            values: dict[str, list[float]] = {}
+            steps: list[dict[str, float]] = []
+            made: list[dict[str, float]] = []
             for _ in range(method.steps_per_epoch):
                 factor = learning_rate_factor(
                     step, total, schedule=method.schedule, milestones=method.milestones, warmup=method.warmup
@@ -146,22 +147,25 @@ def train(
                     group["lr"] = method.lr * factor
                 batch = next(batches).to(device)
                 optimiser.zero_grad(set_to_none=True)
-                losses = _over_ranks(method.step(batch, stream(seed, step, ranks.rank(), STEP)))
-                if not all(map(_finite, losses.values())):
+                losses = method.step(batch, stream(seed, step, ranks.rank(), STEP))
+                divisor = 1 if getattr(method, "gather", False) else ranks.size()
+                if not ranks.sum_gradients(trained, divisor, sound=all(map(_finite, losses.values()))):
+                    losses = _mean(ranks.objects(losses))
                     raise RunFailedError(
                         f"the loss is not finite at step {step} ({losses}): a lower lr than {method.lr} may do"
                     )
-                ranks.sum_gradients(trained, 1 if getattr(method, "gather", False) else ranks.size())
                 optimiser.step()
                 method.after_step(step, total)
                 step += 1
-                for name, value in losses.items():
-                    values.setdefault(name, []).append(value)
-                if log:
-                    log.write({"step": step, "lr": method.lr * factor, **losses})
+                made.append({"step": step, "lr": method.lr * factor})
+                steps.append(losses)
 
             number = step // method.steps_per_epoch
-            means = {name: sum(parts) / len(parts) for name, parts in values.items()}
+            steps = [_mean(told) for told in zip(*ranks.objects(steps), strict=True)]
+            if log:
+                for facts, losses in zip(made, steps, strict=True):
+                    log.write({**facts, **losses})
+            means = _mean(steps)
             if "loss" in means:
                 waited = 0 if means["loss"] < best else waited + 1
                 best = min(best, means["loss"])
@@ -172,7 +176,7 @@ def train(
             if epoch.pause and folder:
                 # From a stream of their own: whether and how often they run changes no bit of training.
                 own = stream(seed, step, ranks.rank(), DIAGNOSTICS)
-                diagnostics = _over_ranks(method.diagnostics(sample(own).to(device), own))
+                diagnostics = _mean(ranks.objects(method.diagnostics(sample(own).to(device), own)))
                 if diagnostics and log:
                     log.write({"step": step, "epoch": number, **diagnostics})
             epoch.seconds = earlier + time.monotonic() - began
@@ -194,11 +198,12 @@ def _share_statistics(method: nn.Module) -> None:
             module.everywhere = not alone
 
 
-def _over_ranks(figures: dict[str, float]) -> dict[str, float]:
-    """The mean of each figure over the ranks that have it, the same on all of them."""
-    told = ranks.objects(figures)
-    names = dict.fromkeys(name for part in told for name in part)
-    held = {name: [part[name] for part in told if name in part] for name in names}
+def _mean(told: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The mean of each figure over those who have it."""
+    held: dict[str, list[float]] = {}
+    for figures in told:
+        for name, value in figures.items():
+            held.setdefault(name, []).append(value)
     return {name: sum(parts) / len(parts) for name, parts in held.items()}
 
 
