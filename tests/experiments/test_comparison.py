@@ -1,20 +1,10 @@
-"""Methods side by side: matched settings, parallel runs, failures that do not stop the others."""
-
-import multiprocessing
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
+"""Methods side by side: matched settings, one schedule."""
 
 import pytest
 
-from mario.errors import MarioError, RunFailedError
-from mario.experiments.comparison import Job, matched_settings, results, run_jobs, side_by_side
+from mario.errors import MarioError
+from mario.experiments.comparison import matched_settings, side_by_side
 from mario.experiments.results import CASES, VARIANTS, systems, variant_jobs
-
-QUICK = {"hidden": 8, "layers": 1, "epochs": 1, "steps_per_epoch": 1, "probe_epochs": 2}
 
 
 def test_grace_and_mario_differ_only_in_the_recipe() -> None:
@@ -70,64 +60,3 @@ def test_systems_keep_their_own_settings_on_one_schedule() -> None:
     assert [(job.seed, job.given["epochs"]) for job in quick] == [(0, 2)]
     with pytest.raises(MarioError, match="graphcl embeds graphs"):
         case.jobs(["graphcl"])
-
-
-def test_runs_in_parallel_and_a_failure_stops_no_other(tmp_path: Path) -> None:
-    good = [
-        Job(dataset="good-cbas", method="random-init", shift="concept", seed=seed, given=QUICK, label="random-init")
-        for seed in range(2)
-    ]
-    bad = Job(
-        dataset="good-cbas", method="grace", shift="concept", given={**QUICK, "lr": 1e30, "epochs": 20}, label="grace"
-    )
-    with pytest.raises(RunFailedError, match=r"1 of 3 runs failed, the first grace with split seed 0 and seed 0"):
-        list(run_jobs([good[0], bad, good[1]], tmp_path, workers=2))
-    assert [result["seed"] for result in results(good, tmp_path)] == [0, 1]
-    assert list(tmp_path.glob("*/error.txt")), "the error stands beside the settings"
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/result.json")}
-    for _ in run_jobs(good, tmp_path, workers=2):
-        pass
-    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/result.json")}
-
-
-def test_a_killed_worker_stops_no_other_and_is_named(tmp_path: Path) -> None:
-    long, short = (
-        Job(
-            dataset="good-cbas",
-            method="grace",
-            shift="concept",
-            seed=seed,
-            given={**QUICK, "epochs": epochs},
-            label="grace",
-        )
-        for seed, epochs in ((0, 100_000), (1, 1))
-    )
-    doomed = long.plan().digest()
-
-    def kill_when_it_works() -> None:
-        for _ in run_jobs([long, short], tmp_path, workers=1):
-            if (tmp_path / doomed / "log.jsonl").exists():
-                for child in multiprocessing.active_children():
-                    if not (tmp_path / doomed / "error.txt").exists():
-                        os.kill(child.pid, signal.SIGKILL)
-
-    with pytest.raises(RunFailedError, match=r"1 of 2 runs failed.*killed by signal 9"):
-        kill_when_it_works()
-    assert [result["seed"] for result in results([short], tmp_path)] == [1]
-
-
-def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
-    demo = subprocess.Popen(
-        [sys.executable, "-m", "mario", "demo", "--out", str(tmp_path), "--seeds", "1", "--epochs", "2000"],
-        stdout=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 60
-    while len(list(tmp_path.glob("runs/*/log.jsonl"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    os.kill(demo.pid, signal.SIGKILL)
-    demo.wait()
-    time.sleep(2)
-    before = {log: log.stat().st_size for log in tmp_path.glob("runs/*/log.jsonl")}
-    time.sleep(1)
-    assert len(before) >= 2
-    assert before == {log: log.stat().st_size for log in tmp_path.glob("runs/*/log.jsonl")}, "a worker still trains"

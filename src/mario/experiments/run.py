@@ -1,13 +1,12 @@
 """One run: a dataset, a method and a seed in; a folder with the trained model and its scores out."""
 
 import dataclasses
-import hashlib
 import json
 import platform
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import mario
 from mario import ranks
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate, report
+from mario.experiments import store
 from mario.experiments.settings import Evaluation, complete_settings, split_settings
 from mario.files import read_json, write_json
 from mario.graphs import load_dataset
@@ -100,7 +100,7 @@ class Run:
 
     def digest(self) -> str:
         """The name of the run's folder: a hash of its complete settings."""
-        return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
+        return store.digest(self.as_dict())
 
 
 def execute(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iterator[Epoch]:
@@ -116,15 +116,17 @@ def execute(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iter
             claim(run, folder)
             if (folder / "result.json").exists():
                 return False
-            held.enter_context(alone_in(folder))
+            held.enter_context(store.alone_in(folder))
             return True
 
         if ranks.first(begin):
-            yield from _execute(run, data, folder, device)
+            yield from proceed(run, data, folder, device=device)
 
 
-def _execute(run: Run, data: Data, folder: Path, device: str) -> Iterator[Epoch]:
+def proceed(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iterator[Epoch]:
+    """:func:`execute` for a process that has claimed the folder and holds its lock."""
     began = time.monotonic()
+    ranks.first(partial(store.set_aside_checkpoints, folder))
     model, judged = split_settings(run.method, run.settings)
     graph = model.prepare(data, seed=run.seed, device=device)
     prepared = time.monotonic() - began
@@ -174,10 +176,7 @@ def claim(run: Run, folder: Path) -> None:
     """Write ``settings.json``, or check that the one there is of the same run."""
     path = folder / "settings.json"
     if not path.exists():
-        # A kill may have left the first file half written, and a failure its error.
-        names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
-        if any(name != "error.txt" and not name.endswith((".part", ".lock")) for name in names):
-            raise MarioError(f"{folder} holds something that is not a run of mario: choose an empty folder")
+        store.refuse_strangers(folder)
         write_json(path, run.as_dict())
         return
     there, asked = _flat(read_json(path)), _flat(run.as_dict())
@@ -185,22 +184,6 @@ def claim(run: Run, folder: Path) -> None:
     if differing:
         shown = ", ".join(f"{k} ({there.get(k)} there, {asked.get(k)} asked)" for k in differing[:3])
         raise MarioError(f"{folder} holds another run; it differs in {shown}. Choose another folder or remove this one")
-
-
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which the system lets go of when the process ends in whatever way."""
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such locks
-        yield
-        return
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise MarioError(f"another process is at work in {folder}: wait for it or stop it") from None
-        yield
 
 
 def make_probe(judged: Evaluation) -> LinearProbe | LogisticProbe:

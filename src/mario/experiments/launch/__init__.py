@@ -1,0 +1,49 @@
+"""Many runs carried to their end: in processes here, or by Slurm on other machines."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from mario.errors import MarioError
+from mario.experiments.comparison import Job
+from mario.experiments.launch.local import launch_local
+from mario.experiments.launch.standing import Standing, expected_seconds
+
+LAUNCHERS = ("local", "slurm")
+
+__all__ = ["LAUNCHERS", "Standing", "expected_seconds", "launch"]
+
+
+def launch(
+    jobs: Sequence[Job],
+    folder: Path,
+    *,
+    workers: int = 2,
+    launcher: str = "local",
+    root: Path | None = None,
+    retry_failed: bool = False,
+    slurm: Mapping[str, str] | None = None,
+) -> Iterator[Standing]:
+    """Carry all ``jobs`` to their end in ``folder/HASH`` and say again and again how far they are.
+
+    What is done is not repeated, what was interrupted goes on from its checkpoint, and what another process is at work
+    on, here or on another machine that shares ``folder``, is waited for. A run that fails leaves ``error.txt`` in its
+    folder and stops no other; it is tried again only with ``retry_failed``, which also mends broken folders. After
+    the last run a :class:`~mario.errors.RunFailedError` names what failed.
+
+    Args:
+        workers: runs at once, each a process with one thread; with Slurm, tasks of its array.
+        launcher: ``local``, or ``slurm``, which needs the extra of that name.
+        root: folder of raw files to look in first.
+        slurm: parameters of ``sbatch`` such as ``{"partition": "cpu", "time": "60"}``.
+    """
+    if launcher not in LAUNCHERS:
+        raise MarioError(f"there is no launcher '{launcher}'; there are {', '.join(LAUNCHERS)}")
+    if workers < 1:
+        raise MarioError(f"workers has to be at least 1, got {workers}")
+    if launcher == "slurm":
+        from mario.experiments.launch.slurm import launch_slurm
+
+        return launch_slurm(jobs, folder, workers=workers, root=root, retry_failed=retry_failed, options=slurm or {})
+    if slurm:
+        raise MarioError(f"parameters of Slurm ({', '.join(slurm)}) need the launcher slurm, not {launcher}")
+    return launch_local(jobs, folder, workers=workers, root=root, retry_failed=retry_failed)

@@ -1,0 +1,48 @@
+"""Runs of a second, and a process that launches them and can be killed."""
+
+import multiprocessing
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from mario.experiments.comparison import Job
+from mario.experiments.launch import launch
+from mario.experiments.launch.local import _context, _one_thread
+
+TINY = {"hidden": 8, "layers": 1, "epochs": 1, "steps_per_epoch": 1, "probe_epochs": 2}
+
+
+def job(method: str = "random-init", seed: int = 0, **given: Any) -> Job:
+    return Job(dataset="good-cbas", method=method, shift="concept", seed=seed, given={**TINY, **given}, label=method)
+
+
+def long(seed: int = 0, epochs: int = 60) -> Job:
+    """A second or two, with checkpoints on the way."""
+    return job("grace", seed, epochs=epochs, steps_per_epoch=5, checkpoints=epochs // 5, roots=50)
+
+
+def endless(seed: int = 0) -> Job:
+    return job("grace", seed, epochs=100_000, checkpoints=1)
+
+
+def _launch(jobs: Sequence[Job], folder: Path, workers: int) -> None:
+    for _ in launch(jobs, folder, workers=workers):
+        pass
+
+
+def launching(jobs: Sequence[Job], folder: Path, workers: int = 2) -> BaseProcess:
+    """A process that launches ``jobs`` and shares the fork server of this one, so that it costs nothing to start."""
+    assert "forkserver" in multiprocessing.get_all_start_methods()
+    with _one_thread():
+        process: BaseProcess = _context().Process(target=_launch, args=(jobs, folder, workers))
+        process.start()
+    return process
+
+
+def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "nothing happened"
+        time.sleep(0.01)
