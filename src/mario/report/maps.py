@@ -1,4 +1,4 @@
-"""What the interactive map shows of a run: a place in the plane for every node, its class, domain, set and prediction."""
+"""What the interactive map shows of a run: for every node a place, its class, domain, set and prediction."""
 
 import hashlib
 import zipfile
@@ -65,22 +65,30 @@ def map_of(folder: Path, root: Path | None = None, max_nodes: int = 2000) -> Map
         ((100, 2), 700, 'node')
     """
     key = _key(folder / "model.safetensors", max_nodes)
-    with (
-        suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile),
-        np.load(folder / FILE, allow_pickle=False) as kept,
-    ):
-        if str(kept["key"]) == key:
+    kept = _read(folder / FILE, key)
+    if kept is not None:
+        return kept
+    found = _make(folder, root, max_nodes)
+    with suppress(RunFailedError):  # runs on a medium that cannot be written to have their map all the same
+        write_whole(folder / FILE, partial(_write, found, key))
+    return found
+
+
+def _write(found: MapData, key: str, name: str) -> None:
+    arrays: dict[str, Any] = {"key": np.array(key), **asdict(found)}
+    with open(name, "wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def _read(path: Path, key: str) -> MapData | None:
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            if str(kept["key"]) != key:
+                return None
             arrays = {name: kept[name] for name in kept.files if name not in ("key", "unit")}
             return MapData(unit=str(kept["unit"]), **arrays)
-    found = _make(folder, root, max_nodes)
-
-    def write(name: str) -> None:
-        with open(name, "wb") as file:
-            np.savez_compressed(file, key=np.array(key), **{k: np.asarray(v) for k, v in asdict(found).items()})
-
-    with suppress(RunFailedError):  # runs on a medium that cannot be written to have their map all the same
-        write_whole(folder / FILE, write)
-    return found
+    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+        return None  # absent, half there, or not ours: it is made anew
 
 
 def _key(model: Path, max_nodes: int) -> str:
