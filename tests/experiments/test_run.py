@@ -14,7 +14,9 @@ import torch
 
 from graphs.elliptic_files import write_elliptic
 from mario.errors import MarioError
+from mario.evaluation import LinearProbe, LogisticProbe, evaluate
 from mario.experiments.run import Run, execute, finish
+from mario.methods import load
 
 SMALL = {"hidden": 16, "layers": 2, "epochs": 12, "clusters": 5, "probe_epochs": 5, "checkpoints": 4, "roots": 200}
 
@@ -132,6 +134,29 @@ def test_every_method_is_evaluated_equally_often(tmp_path: Path) -> None:
         run, data = plan(method, epochs=4)
         counts.add(finish(run, data, tmp_path / method)["checkpoints"])
     assert counts == {4}
+
+
+@pytest.mark.parametrize("method", ["erm", "mario"])
+def test_invariance_is_measured_at_every_checkpoint_where_asked_for(method: str, tmp_path: Path) -> None:
+    run, data = plan(method, epochs=2, checkpoints=2, steps_per_epoch=2, invariance=True)
+    curve = finish(run, data, tmp_path / "asked")["curve"]
+    assert all(0 <= point["align_mean"] <= point["align_worst"] <= 4 for point in curve)
+    assert curve[0]["align_mean"] != curve[1]["align_mean"]
+    run, data = plan(method, epochs=2, checkpoints=2, steps_per_epoch=2)
+    plain = finish(run, data, tmp_path / "plain")["curve"]
+    assert plain == [{k: v for k, v in point.items() if not k.startswith("align")} for point in curve]
+
+
+def test_a_run_is_judged_by_the_probe_that_it_names(tmp_path: Path) -> None:
+    found = {}
+    for probe in ("linear", "optimum", "logistic"):
+        run, data = plan("random-init", epochs=1, checkpoints=1, probe=probe)
+        found[probe] = finish(run, data, tmp_path / probe)["curve"][0]
+        model = load(tmp_path / probe / "model.safetensors")
+        kinds = {"linear": LinearProbe(epochs=5), "optimum": LinearProbe(solver="optimum"), "logistic": LogisticProbe()}
+        by_hand = evaluate(model, data, probe=kinds[probe], seed=run.seed + 7919 * found[probe]["step"])
+        assert found[probe] == {"step": found[probe]["step"], **by_hand}
+    assert len({str(scores) for scores in found.values()}) == 3
 
 
 def _carry_on(folder: str) -> None:

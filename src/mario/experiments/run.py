@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 import mario
 from mario import ranks
 from mario.errors import MarioError
-from mario.evaluation import LinearProbe, LogisticProbe, evaluate, report
+from mario.evaluation import LinearProbe, LogisticProbe, evaluate, invariance, report
 from mario.experiments import store
 from mario.experiments.settings import Evaluation, complete_settings, split_settings
 from mario.files import read_json, write_json
@@ -162,7 +162,9 @@ def proceed(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iter
 
 def _judge(run: Run, model: Method, data: Data, judged: Evaluation, step: int) -> dict[str, Any]:
     # Each checkpoint has a probe with first weights of its own, controls that do not train included.
-    return evaluate(model, data, probe=make_probe(judged), seed=run.seed + 7919 * step)
+    scores = evaluate(model, data, probe=make_probe(judged), seed=run.seed + 7919 * step)
+    # All checkpoints and all methods are shown the same views.
+    return scores | invariance(model, data, seed=run.seed) if judged.invariance else scores
 
 
 def finish(run: Run, data: Data, folder: Path, *, device: str = "auto") -> dict[str, Any]:
