@@ -5,8 +5,7 @@ import torch
 from torch import Tensor
 
 from mario import ranks
-from mario.contrast import Prototypes, info_nce, sinkhorn, swapped_prediction
-from mario.contrast import across_ranks as module
+from mario.contrast import Prototypes, info_nce, sinkhorn, swapped_prediction, tiles
 from mario.contrast.across_ranks import gathered, gathered_info_nce, summed
 from two_ranks import on_two_ranks
 
@@ -22,7 +21,7 @@ def part(rank: int, first: int) -> slice:
 
 
 def own_nce(rank: int, first: int, nodes: int, tau: float, dtype: torch.dtype, tile: int) -> tuple[Tensor, ...]:
-    module._TILE = tile
+    tiles._TILE = tile
     u, v = (z[part(rank, first)].requires_grad_() for z in draw(nodes, dtype=dtype))
     loss = gathered_info_nce(u, v, tau)
     (3 * loss).backward()
@@ -66,7 +65,7 @@ def largest(rank: int) -> int:
     """The most numbers in any tensor that a step over 2 × 1000 nodes makes."""
     from contrast.conftest import LargestTensor
 
-    module._TILE = 100
+    tiles._TILE = 100
     u = torch.randn(1000, 4, requires_grad=True)
     with LargestTensor() as watch:
         gathered_info_nce(u, u.detach().flip(1)).backward()

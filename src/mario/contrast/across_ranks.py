@@ -3,7 +3,6 @@
 Gradients of parameters are then to be summed over ranks and not averaged. In a single process nothing is gathered.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -12,9 +11,8 @@ from torch.autograd.function import once_differentiable
 
 from mario import ranks
 from mario.contrast.nce import info_nce
-from mario.contrast.rows import check_pair, check_positive, exponential_fits, through_unit_rows_, unit_rows
-
-_TILE = 512
+from mario.contrast.rows import check_pair, check_positive
+from mario.contrast.tiles import Tiles, ranges, raw_gradients, side_of_tiles, units
 
 
 def gathered(z: Tensor) -> Tensor:
@@ -93,84 +91,37 @@ class _GatheredInfoNCE(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, v: Tensor, inverse_tau: float) -> Tensor:
-        own, factor = unit_rows(torch.cat([u, v]))
-        counts = ranks.row_counts(own.size(0))
-        everyone = ranks.rows(own, counts).split(counts)
-        others = torch.cat([z for r, z in enumerate(everyone) if r != ranks.rank()])
-        direct = exponential_fits(inverse_tau, u.dtype)
-        z, far = _split(own), _split(others)
-        log_d = [part.new_full((part.size(0),), 0.0 if direct else -torch.inf) for part in z]
-        for a, b, tile in _tiles(z, far, inverse_tau, direct):
-            _add(log_d[a], tile, 1, direct)
-            if a < b < len(z):  # the tile on the other side of the diagonal is this one transposed
-                _add(log_d[b], tile, 0, direct)
-        own_log_d = torch.cat(log_d)
-        if direct:
-            own_log_d.log_()
-        log_ds = ranks.rows(own_log_d, counts).split(counts)
-        far_log_d = torch.cat([part for r, part in enumerate(log_ds) if r != ranks.rank()])
-        total, positives = sum(counts), own.new_zeros(())
-        for rows in everyone:
-            first, second = rows.chunk(2)
+        side, counts = side_of_tiles(u), ranks.row_counts(u.size(0))
+        rows = ranges(0, u.size(0), side)
+        z, factors = units(view[part] for view in (u, v) for part in rows)
+        everyone = ranks.rows(torch.cat([part.t() for part in z]), [2 * count for count in counts])
+        far = _of_others(everyone, counts)
+        columns = [far[part].t().contiguous() for part in ranges(0, far.size(0), side)]
+        tiles = Tiles([*z, *columns], len(z), inverse_tau)
+        log_d = tiles.log_sums([], 0)
+        log_ds = ranks.rows(torch.cat(log_d), [2 * count for count in counts])
+        log_d += _of_others(log_ds, counts).split([part.size(1) for part in columns])
+        positives = log_ds.new_zeros(())
+        for both in everyone.split([2 * count for count in counts]):
+            first, second = both.to(tiles.wide).chunk(2)
             positives += torch.linalg.vecdot(first, second).sum()
-        ctx.save_for_backward(own, others, factor, own_log_d, far_log_d)
-        ctx.inverse_tau, ctx.direct, ctx.total = inverse_tau, direct, total
+        ctx.save_for_backward(*tiles.z, *log_d, *factors)
+        ctx.own, ctx.rows, ctx.inverse_tau, ctx.total = len(z), rows, inverse_tau, 2 * sum(counts)
         # All ranks sum the same numbers in the same order: the loss is the same to the bit.
-        return (torch.cat(log_ds).sum() - 2 * inverse_tau * positives) / total
+        return (log_ds.sum() - 2 * inverse_tau * positives) / ctx.total
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        own, others, factor, own_log_d, far_log_d = ctx.saved_tensors
-        z, far = _split(own), _split(others)
-        columns = [*z, *far]
-        log_d = [*_split(own_log_d), *_split(far_log_d)]
-        share = [(-part).exp() for part in log_d]
-        half = own.size(0) // 2
-        out = torch.cat([own[half:], own[:half]]).mul_(-2)
-        parts = _split(out)
-        room = own.new_empty(max(part.size(0) for part in columns) * z[0].size(0))
-        for a, b, tile in _tiles(z, far, ctx.inverse_tau, ctx.direct):
-            weight = room[: tile.numel()].view(tile.shape)
-            if ctx.direct:
-                torch.add(share[a].unsqueeze(1), share[b], out=weight).mul_(tile)
-            else:
-                torch.sub(tile, log_d[a].unsqueeze(1), out=weight).exp_().add_((tile - log_d[b]).exp_())
-            parts[a].addmm_(weight, columns[b])
-            if a < b < len(z):
-                parts[b].addmm_(weight.t(), z[a])
-        through_unit_rows_(out, own, factor, grad * (ctx.inverse_tau / ctx.total))
-        return out[:half], out[half:], None
+        saved = list(ctx.saved_tensors)
+        factors, saved = saved[-ctx.own :], saved[: -ctx.own]
+        z, log_d = saved[: len(saved) // 2], saved[len(saved) // 2 :]
+        out = Tiles(z, ctx.own, ctx.inverse_tau).pull(log_d, [])
+        raw = list(raw_gradients(out, z[: ctx.own], factors, grad * (ctx.inverse_tau / ctx.total)))
+        return torch.cat(raw[: len(ctx.rows)]), torch.cat(raw[len(ctx.rows) :]), None
 
 
-def _split(rows: Tensor) -> tuple[Tensor, ...]:
-    """Even parts of at most `_TILE` rows, as views."""
-    return rows.tensor_split(max(1, -(-rows.size(0) // _TILE)))
-
-
-def _tiles(
-    z: tuple[Tensor, ...], far: tuple[Tensor, ...], inverse_tau: float, direct: bool
-) -> Iterator[tuple[int, int, Tensor]]:
-    """(a, b, e^{z_a z_bᵀ/τ}) for own parts a ≤ b without their diagonal, and for all others b, counted on from own.
-
-    Not `direct`: the exponents themselves. A tile is valid until the next is taken.
-    """
-    columns = [*z, *far]
-    room = z[0].new_empty(z[0].size(0) * max(part.size(0) for part in columns))
-    for a, left in enumerate(z):
-        for b in range(a, len(columns)):
-            shape = (left.size(0), columns[b].size(0))
-            tile = room[: shape[0] * shape[1]].view(shape)
-            torch.addmm(tile, left, columns[b].t(), beta=0, alpha=inverse_tau, out=tile)
-            if direct:
-                tile.exp_()
-            if a == b:
-                tile.fill_diagonal_(0.0 if direct else -torch.inf)
-            yield a, b, tile
-
-
-def _add(total: Tensor, tile: Tensor, dim: int, direct: bool) -> None:
-    if direct:
-        total += tile.sum(dim)
-    else:
-        torch.logaddexp(total, tile.logsumexp(dim), out=total)
+def _of_others(rows: Tensor, counts: list[int]) -> Tensor:
+    """``rows``, of which each rank has twice its count, without those of this rank."""
+    start, own = 2 * sum(counts[: ranks.rank()]), 2 * counts[ranks.rank()]
+    return torch.cat([rows[:start], rows[start + own :]])

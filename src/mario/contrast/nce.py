@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mario.contrast.rows import check_pair, check_positive, through_unit_rows_, unit_rows
-from mario.contrast.tiles import Tiles, ranges, side_of_tiles
+from mario.contrast.rows import check_pair, check_positive
+from mario.contrast.tiles import Tiles, ranges, raw_gradients, side_of_tiles, units
 from mario.errors import MarioError
 
 
@@ -82,11 +82,7 @@ class _InfoNCE(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, v: Tensor, inverse_tau: float, parts: _Parts) -> Tensor:
-        z, factors = [], []
-        for view, nodes in zip(parts.views(u, v), parts.nodes, strict=True):
-            unit, factor = unit_rows(view[nodes])
-            z.append(unit.t().contiguous())
-            factors.append(factor)
+        z, factors = units(view[nodes] for view, nodes in zip(parts.views(u, v), parts.nodes, strict=True))
         tiles = Tiles(z, parts.anchors, inverse_tau)
         kept: list[Tensor] = []
         log_d = tiles.log_sums(kept, tiles.budget if any(ctx.needs_input_grad) else 0)
@@ -108,6 +104,7 @@ class _InfoNCE(torch.autograd.Function):
         times = grad.to(tiles.wide) * (ctx.inverse_tau / ctx.rows)
         shape = (sum(part.size(1) for part in z) // 2, z[0].size(0))
         grads = z[0].new_empty(shape), z[0].new_empty(shape)
-        for view, nodes, unit, factor in zip(parts.views(*grads), parts.nodes, z, factors, strict=True):
-            view[nodes] = through_unit_rows_(out.pop(0), unit, factor.t(), times, dim=0).t().to(view.dtype)
+        raw = raw_gradients(out, z, factors, times)
+        for view, nodes, part in zip(parts.views(*grads), parts.nodes, raw, strict=True):
+            view[nodes] = part
         return *grads, None, None

@@ -9,7 +9,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from mario.contrast.rows import exponential_fits, wide
+from mario.contrast.rows import exponential_fits, through_unit_rows_, unit_rows, wide
 from mario.tuning import fastest
 
 # The side of a tile of exponentials: 384² float32 are 0.6 MiB, which stays in a core's second-level cache.
@@ -31,12 +31,25 @@ def ranges(start: int, stop: int, side: int) -> list[slice]:
     return [slice(at, min(at + step, stop)) for at in range(start, stop, step)]
 
 
+def units(blocks: Iterable[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    """Unit rows of each block of rows, transposed, and the factors that made them so, also transposed."""
+    made = [unit_rows(block) for block in blocks]
+    return [unit.t().contiguous() for unit, _ in made], [factor.t() for _, factor in made]
+
+
+def raw_gradients(out: list[Tensor], z: list[Tensor], factors: list[Tensor], times: Tensor) -> Iterator[Tensor]:
+    """The gradient at each block of raw rows, [rows, d], from ``out``, that at its unit rows, which is used up."""
+    for unit, factor in zip(z, factors, strict=True):
+        yield through_unit_rows_(out.pop(0), unit, factor, times, dim=0).t().to(unit.dtype)
+
+
 @dataclass(frozen=True)
 class Tiles:
     """e^{z_i·z_k/τ} in tiles. z zᵀ is symmetric: with the anchors' rows first, those from its diagonal on are enough.
 
-    Parts of z are transposed: where d is no multiple of 16, products are a fifth quicker into gradients [d, side] than
-    into [side, d]. Parts in bfloat16 are multiplied in it; all else is float32.
+    Anchors are the rows i whose D_i is asked for: the first half of their parts are of the first view, the others of
+    the second. Parts of z are transposed: where d is no multiple of 16, products are a fifth quicker into gradients
+    [d, side] than into [side, d]. Parts in bfloat16 are multiplied in it; all else is float32.
     """
 
     z: list[Tensor]  # [d, side] each
@@ -77,10 +90,15 @@ class Tiles:
         return [part.log_() for part in log_d] if self.direct else log_d
 
     def pull(self, log_d: list[Tensor], kept: list[Tensor]) -> list[Tensor]:
-        """τ times the gradient of Σ_i (log D_i − z_i·z_{partner(i)}/τ) at each part of z."""
+        """τ times the gradient of Σ_i (log D_i − z_i·z_{partner(i)}/τ) at each part of z.
+
+        Where ``log_d`` goes on after the anchors, the other parts have a D too but are held by somebody else: the sum
+        is over all of them, the gradient at the anchors.
+        """
         z, half = self.z, self.anchors // 2
         out = [z[(a + half) % self.anchors].to(self.wide) * -2 for a in range(self.anchors)]
-        out += [torch.zeros_like(part, dtype=self.wide) for part in z[self.anchors :]]
+        if len(log_d) == self.anchors:
+            out += [torch.zeros_like(part, dtype=self.wide) for part in z[self.anchors :]]
         return self._spread(out, [(-part).exp_() for part in log_d], log_d, kept)
 
     def weighted_sums(self, share: list[Tensor]) -> list[Tensor]:
@@ -95,14 +113,14 @@ class Tiles:
             weight = room[: tile.numel()].view(tile.shape)
             if not self.direct:
                 torch.sub(tile, log_d[a].unsqueeze(1), out=weight).exp_()
-                if b < self.anchors:
+                if b < len(log_d):
                     weight.add_((tile - log_d[b]).exp_())
-            elif b < self.anchors:
+            elif b < len(share):
                 torch.add(share[b], share[a].unsqueeze(1), out=weight).mul_(tile)
             else:
                 torch.mul(tile, share[a].unsqueeze(1), out=weight)
             _add_product_(out[a], z[b], weight.t())
-            if a != b:
+            if a < b < len(out):
                 _add_product_(out[b], z[a], weight)
         return out
 
