@@ -9,21 +9,7 @@ import subprocess
 import sys
 import time
 
-from benchmarks.measuring import ROOT, parser
-
-PARTS = (
-    "limits",
-    "contrast",
-    "step",
-    "cbas",
-    "messages",
-    "probe",
-    "sampling",
-    "startup",
-    "full_batch",
-    "batches",
-    "ranks",
-)
+from benchmarks.measuring import PARTS, ROOT, parser
 
 
 def main() -> None:

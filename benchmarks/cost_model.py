@@ -36,6 +36,8 @@ class Rates:
     """Seconds of the smallest message between two ranks of one machine."""
     bandwidth: float
     """Bytes a second of large messages between two ranks of one machine."""
+    waiting: float
+    """Seconds that a message costs two ranks in training beyond a bare one: neither comes to it when the other does."""
     base_bytes: float
     """Peak memory of a rank whose graph had no nodes, batch and all."""
     node_bytes: float
@@ -50,13 +52,16 @@ class Rates:
         kinds = ranked["kinds"]
         alone, apart = (statistics.median(kinds[kind]["walls"]) for kind in ("1", "2 apart"))
         latency, bandwidth = fit_message(ranked["sums"]["2"])
+        calls, sent = kinds["2"]["messages"]["calls"], kinds["2"]["messages"]["bytes"]
+        bare = latency + sent / max(1.0, calls) / bandwidth
         base, per_node = line([(row["nodes"], row["peak"]) for row in batches["rows"]])
         return cls(
             step_seconds=tuple(kinds["1"]["walls"]),
             contention=max(1.0, apart / alone),
             batch_nodes=ranked["batch_nodes"],
-            messages=kinds["2"]["messages"]["calls"],
-            message_bytes=kinds["2"]["messages"]["bytes"],
+            messages=calls,
+            message_bytes=sent,
+            waiting=max(0.0, kinds["2"]["messages"]["seconds"] / max(1.0, calls) - bare),
             latency=latency,
             bandwidth=bandwidth,
             base_bytes=base,
@@ -121,7 +126,7 @@ def cost(job: Job, rates: Rates, network: Network) -> Cost:
         ranks=job.ranks,
         cores=cores,
         messages=round(rates.messages) if job.ranks > 1 else 0,
-        message_seconds=network.seconds(job.ranks, 1, rates.message_bytes / max(1.0, rates.messages)),
+        message_seconds=rates.waiting + network.seconds(job.ranks, 1, rates.message_bytes / max(1.0, rates.messages)),
     )
     steps = job.nodes / (job.ranks * rates.batch_nodes)
     return Cost(
@@ -194,7 +199,7 @@ def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def check(where: Path) -> list[dict[str, Any]]:
-    """Batches a second of 1, 2 and 4 ranks here: predicted from one rank alone and bare messages, and measured."""
+    """Batches a second of 1, 2 and 4 ranks here: predicted from one rank, bare messages and waiting, and measured."""
     rates, ranked = Rates.read(where), load(where, "ranks")
     if rates is None or ranked is None:
         return []
@@ -205,7 +210,7 @@ def check(where: Path) -> list[dict[str, Any]]:
         latency, bandwidth = fit_message(ranked["sums"][str(max(2, ranks_))])
         factor = rates.contention if ranks_ > 1 else 1.0
         busy = replace(rates, step_seconds=tuple(factor * wall for wall in rates.step_seconds))
-        each = latency + rates.message_bytes / max(1.0, rates.messages) / bandwidth
+        each = rates.waiting + latency + rates.message_bytes / max(1.0, rates.messages) / bandwidth
         step = simulate(
             busy.step_seconds,
             ranks=ranks_,

@@ -19,6 +19,20 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = Path(__file__).resolve().parent / "out"
 MIB = 2**20
 GIB = 2**30
+PARTS = (
+    "limits",
+    "contrast",
+    "step",
+    "cbas",
+    "messages",
+    "probe",
+    "sampling",
+    "startup",
+    "full_batch",
+    "batches",
+    "ranks",
+)
+"""What `python -m benchmarks` measures, in this order."""
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:

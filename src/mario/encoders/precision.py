@@ -1,6 +1,6 @@
 """Networks whose products may be made in less than full precision."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import nn
@@ -9,7 +9,7 @@ from torch import nn
 class Reducible(nn.Module):
     """A network that multiplies in ``products`` while it trains, where that is set; results keep their type."""
 
-    products: ClassVar[torch.dtype | None] = None
+    products: torch.dtype | None = None
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if self.products is None or not self.training:

@@ -147,7 +147,7 @@ class Method(nn.Module):
         if self.precision == "bfloat16":
             for part in self.children():
                 if isinstance(part, Encoder | Projector):
-                    part.products = torch.bfloat16  # type: ignore[misc]
+                    part.products = torch.bfloat16
         if self.compiled:
             for part in self.children():
                 if isinstance(part, Encoder):
