@@ -1,6 +1,7 @@
 """Statistics against scipy and against examples worked by hand."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -70,6 +71,28 @@ def test_wilcoxon_by_hand_and_by_scipy() -> None:
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=12), rng.normal(size=12)
     assert paired(list(x), list(y)).p_wilcoxon == pytest.approx(stats.wilcoxon(x, y).pvalue)
+
+
+def test_wilcoxon_with_ties_and_zeros_by_every_flip_of_signs() -> None:
+    rng = np.random.default_rng(4)
+    for n in (2, 3, 6, 9):
+        for _ in range(5):
+            difference = rng.integers(-3, 4, size=n) / 100
+            known = difference[difference != 0]
+            ranks = stats.rankdata(np.abs(known))
+            middle = ranks.sum() / 2
+            off = abs(ranks[known > 0].sum() - middle)
+            flips = [
+                abs(ranks[np.array(signs, dtype=bool)].sum() - middle) for signs in product((0, 1), repeat=len(known))
+            ]
+            slow = np.mean([flip >= off - 1e-9 for flip in flips])
+            assert paired(list(difference), [0.0] * n).p_wilcoxon == pytest.approx(slow)
+
+
+def test_wilcoxon_of_many_pairs_is_near_the_normal_one() -> None:
+    difference = np.random.default_rng(5).normal(0.1, 1, size=200)
+    expected = stats.wilcoxon(difference, method="asymptotic").pvalue
+    assert paired(list(difference), [0.0] * 200).p_wilcoxon == pytest.approx(expected, abs=2e-3)
 
 
 def test_equal_differences_are_tied_ranks_whatever_their_last_bit() -> None:

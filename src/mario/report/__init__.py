@@ -3,31 +3,51 @@
 from mario.report.curves import plot_curves
 from mario.report.embedding_map import plot_embeddings
 from mario.report.page import write_page
-from mario.report.table import (
+from mario.report.tables import (
+    LongRow,
+    Pooled,
     Row,
     Table,
+    WideTable,
     far_from_paper,
     groups_to_markdown,
+    long_rows,
+    long_to_html,
+    pool,
+    runs_to_csv,
     tabulate,
     tabulate_all,
+    to_csv,
     to_html,
+    to_latex,
     to_markdown,
     to_rich,
     verdict,
+    wide_table,
 )
 
 __all__ = [
+    "LongRow",
+    "Pooled",
     "Row",
     "Table",
+    "WideTable",
     "far_from_paper",
     "groups_to_markdown",
+    "long_rows",
+    "long_to_html",
     "plot_curves",
     "plot_embeddings",
+    "pool",
+    "runs_to_csv",
     "tabulate",
     "tabulate_all",
+    "to_csv",
     "to_html",
+    "to_latex",
     "to_markdown",
     "to_rich",
     "verdict",
+    "wide_table",
     "write_page",
 ]

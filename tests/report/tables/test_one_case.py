@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from mario.errors import MarioError
-from mario.report.table import points, tabulate, tabulate_all, to_html, to_markdown, to_rich, verdict
+from mario.report.numbers import points
+from mario.report.tables import tabulate, tabulate_all, to_html, to_markdown, to_rich, verdict
 
 
 def run(method: str, seed: int, id_test: float, ood_test: float | None, **other: Any) -> dict[str, Any]:

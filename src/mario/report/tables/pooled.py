@@ -1,0 +1,75 @@
+"""One label against another over all cases: with five pairs a case, only all cases together can show a difference."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mario.experiments.plan import Collected, CollectedCase
+from mario.experiments.statistics import NothingToPairError, Paired, Pairs, holm, least_p, pair, paired
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pooled:
+    """The OOD scores of ``label`` less those of ``against``, over all pairs of all cases that have both.
+
+    ``above`` counts the cases with a positive mean difference. A case in which scores vary more weighs more in the
+    mean; the test goes by ranks.
+    """
+
+    label: str
+    against: str
+    cases: tuple[str, ...]
+    above: int
+    test: Paired
+
+    @property
+    def powerless(self) -> bool:
+        """Whether there are too few pairs for any scores to give p < 0.05."""
+        return least_p(self.test.n) >= 0.05
+
+
+def pool(
+    collected: Collected | Iterable[Collected], label: str, against: str, *, score: str = "ood_test"
+) -> Pooled | None:
+    """Compare two labels over every case of one study or of several; a case that several studies have counts once.
+
+    Returns None where no case has a run of both on the same split and seed.
+    """
+    found: dict[str, Pairs] = {}
+    for case in _cases(collected):
+        here = _pairs(case, label, against, score)
+        if here is not None and case.name not in found:
+            found[case.name] = here
+    if not found:
+        return None
+    a = [value for pairs in found.values() for value in pairs.a]
+    b = [value for pairs in found.values() for value in pairs.b]
+    splits = [split for pairs in found.values() for split in pairs.splits]
+    above = sum(sum(pairs.a) > sum(pairs.b) for pairs in found.values())
+    return Pooled(label=label, against=against, cases=tuple(found), above=above, test=paired(a, b, splits=splits))
+
+
+def reachable(tests: Sequence[Paired | None], level: float = 0.05) -> int:
+    """How many of ``tests`` could fall below ``level`` after Holm's correction if all their pairs had one sign.
+
+    Example:
+        >>> from mario.experiments.statistics import paired
+        >>> from mario.report.tables.pooled import reachable
+        >>> five, nine = paired([0.9] * 5, [0.8] * 5), paired([0.9] * 9, [0.8] * 9)
+        >>> reachable([five, five]), reachable([nine, five]), reachable([nine] * 12), reachable([nine] * 13)
+        (0, 1, 12, 0)
+    """
+    best = holm([None if test is None or test.p_wilcoxon is None else least_p(test.n) for test in tests])
+    return sum(p is not None and p < level for p in best)
+
+
+def _cases(collected: Collected | Iterable[Collected]) -> list[CollectedCase]:
+    several = [collected] if isinstance(collected, Collected) else collected
+    return [case for one in several for case in one.cases]
+
+
+def _pairs(case: CollectedCase, label: str, against: str, score: str) -> Pairs | None:
+    ours, theirs = ([run for run in case.results if run["label"] == name] for name in (label, against))
+    try:
+        return pair(ours, theirs, score)
+    except NothingToPairError:
+        return None

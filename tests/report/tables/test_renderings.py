@@ -1,0 +1,188 @@
+"""Markdown, LaTeX, HTML, CSV and terminal of one made-up study, all with the same figures."""
+
+import csv
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from made_up import collected
+from mario.report import (
+    long_rows,
+    long_to_html,
+    runs_to_csv,
+    to_csv,
+    to_html,
+    to_latex,
+    to_markdown,
+    to_rich,
+    wide_table,
+)
+from mario.report.tables.latex import escape_latex
+from mario.report.tables.long_form import COLUMNS, RUN_COLUMNS
+
+UP = [0.001 * i for i in range(9)]
+STUDY = collected(
+    {
+        "good-cbas-concept": {
+            "erm": [0.8] * 9, "raw-features": [0.6] * 9, "grace": [0.88] * 9, "mario": [0.9 + d for d in UP]
+        },
+        "good-webkb-concept": {"erm": [0.2], "grace": [0.3], "mario": [None]},
+    },
+    title="Shifts & <b>100 %</b>",
+    failed={("good-webkb-concept", "mario"): "Memory_Error: a|b"},
+)  # fmt: skip
+TABLE = wide_table(STUDY)
+
+
+def test_markdown() -> None:
+    text = to_markdown(TABLE)
+    lines = text.splitlines()
+    assert lines[0] == "**Shifts & &lt;b>100 %&lt;/b> (Table 2)**"
+    assert lines[2] == (
+        "| method | good-cbas, color<br>ID accuracy % | good-cbas, color<br>OOD accuracy % | good-webkb, university<br>"
+        "ID accuracy % | good-webkb, university<br>OOD accuracy % | all cases<br>OOD − grace |"
+    )
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines if line.startswith("|")}) == 1
+    assert lines[7].startswith(
+        "| mario | **95.40 ± 0.27** (9)<br>*94.36 ± 1.21, +0.9 sd* | **90.40 ± 0.27** (9) ↑<br>*91.28 ± 1.10, −0.8 sd* "
+        "| failed<br>*65.67 ± 2.81* | failed<br>*37.15 ± 2.37* | +2.40 ↑<br>9 pairs, 1 of 1 cases above, p = 0.008 |"
+    )
+    assert "<u>88.00 ± 0.00</u> (9)" in lines[6]
+    assert "Memory_Error: a\\|b" in text
+
+
+def test_latex_is_ascii_balanced_and_even() -> None:
+    text = to_latex(TABLE)
+    assert text.isascii()
+    assert r"\caption{Shifts \& \textless{}b\textgreater{}100 \%\textless{}/b\textgreater{} (Table 2)}" in text
+    assert r"\textbf{90.40 $\pm$ 0.27} (9)$\uparrow$" in text
+    assert r"\underline{88.00 $\pm$ 0.00} (9)" in text
+    assert r"{\footnotesize 91.28 $\pm$ 1.10, $-$0.8 sd}" in text
+    assert r"Memory\_Error: a\textbar{}b" in text
+    plain = re.sub(r"\\[{}&%$#_]", "", text)
+    assert plain.count("{") == plain.count("}")
+    assert plain.count("$") % 2 == 0
+    assert re.findall(r"\\begin\{(\S+?)\}", text) == re.findall(r"\\end\{(\S+?)\}", text)[::-1]
+    body = [
+        line for line in plain[plain.index("midrule") : plain.index("bottomrule")].splitlines() if line.endswith(r"\\")
+    ]
+    assert {line.count("&") for line in body} == {5}  # a label, four columns, all cases
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_latex_compiles(tmp_path: Path) -> None:
+    document = (
+        r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}" + to_latex(TABLE) + r"\end{document}"
+    )
+    (tmp_path / "table.tex").write_text(document)
+    subprocess.run(["pdflatex", "-halt-on-error", "table.tex"], cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_latex_escapes_what_it_knows_and_drops_what_it_cannot_print() -> None:
+    assert escape_latex("a_b\\c ↑ γ 中") == r"a\_b\textbackslash{}c $\uparrow$ $\gamma$ "
+
+
+class Tags(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.mark.parametrize(
+    ("html", "columns"), [(to_html(TABLE), 6), (long_to_html(long_rows(STUDY), caption="all"), 43)]
+)
+def test_html_can_be_sorted_and_read_aloud(html: str, columns: int) -> None:
+    page = Tags(html)
+    heads = [a for tag, a in page.tags if tag == "th"]
+    assert all(a.get("scope") in ("col", "colgroup", "row") for a in heads)
+    assert [a["data-column"] for a in heads if "data-column" in a] == [str(i) for i in range(columns)]
+    assert [tag for tag, _ in page.tags].count("caption") == 1
+    rows = [row.split("</tr>")[0] for row in html.split("<tbody>")[1].split("<tr ")[1:]]
+    for row in rows:
+        cells = re.findall(r"<t[dh] [^>]*data-sort=\"([^\"]*)\"", row)
+        assert len(cells) == columns
+    assert "<b>100" not in html
+
+
+def test_html_sorts_by_number_and_leaves_what_is_missing_empty() -> None:
+    html = to_html(TABLE)
+    mario = html[html.index('data-label="mario"') :].split("</tr>")[0]
+    assert re.findall(r"data-sort=\"([^\"]*)\"", mario) == ["3", "95.4000", "90.4000", "", "", "2.4000"]
+    assert 'class="ood best"' in mario
+    assert 'class="ood empty" data-sort="" title="1 failed (Memory_Error: a|b)"' in mario
+    assert "above grace, p = 0.012 after Holm’s correction" in mario
+    assert re.findall(r"<tr class=\"(\w+)\"", html) == ["supervised", "control", "compared", "subject"]
+    assert 'class="id short"' not in html
+
+
+def test_terminal_fits_100_columns() -> None:
+    console = Console(width=100, record=True, file=StringIO())
+    console.print(to_rich(TABLE))
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= 100
+    assert "90.40±0.27↑" in text
+    assert "91.28 −0.8 sd" in text
+
+
+def test_many_cases_are_told_in_parts_of_100_columns() -> None:
+    names = ("good-cbas", "good-webkb", "webkb", "good-twitch")
+    rows = {"grace": [0.8, 0.9], "mario w/o cmi, ad": [0.8, None]}
+    cases = {f"{name}-{shift}": rows for name in names for shift in ("concept", "covariate")}
+    console = Console(width=100, record=True, file=StringIO())
+    console.print(to_rich(wide_table(collected(cases))))
+    lines = console.export_text().splitlines()
+    assert max(map(len, lines)) <= 100
+    assert sum(line.startswith(" mario w/o cmi, ad") for line in lines) == 2
+    assert not any("…" in line for line in lines)
+    assert sum(line.count("covariate") for line in lines if "·" not in line and "good-" not in line) >= 4
+
+
+def test_long_form_as_csv() -> None:
+    lines = list(csv.DictReader(StringIO(to_csv(long_rows(STUDY)))))
+    assert [line["label"] for line in lines] == ["erm", "raw-features", "grace", "mario", "erm", "grace", "mario"]
+    mario = next(line for line in lines if line["label"] == "mario")
+    assert tuple(mario) == COLUMNS
+    told = {"n": "9", "asked": "9", "ood_mean": "90.4", "ood_splits": "9", "gap_mean": "5.0", "paper": "Table 2"}
+    told |= {"paper_ood_mean": "91.28", "ood_difference": "-0.88", "ood_difference_in_sd": "-0.8", "against": "grace"}
+    told |= {"pairs": "9", "mean_difference": "2.4", "wins": "9", "ties": "0", "losses": "0", "p": "0.003906"}
+    assert {name: mario[name] for name in told} == told
+    assert (lines[-1]["n"], lines[-1]["ood_mean"], lines[-1]["why"]) == ("0", "", "1 failed (Memory_Error: a|b)")
+
+
+def test_runs_as_csv() -> None:
+    study = collected({"amazon-photo-concept": {"grace": [0.5], "mario": [0.6]}}, folder="/somewhere/runs/0123abcd")
+    study.cases[0].results[1]["scores"]["groups"] = {"T1": 0.25}
+    lines = list(csv.DictReader(StringIO(runs_to_csv([study, STUDY]))))
+    assert len(lines) == 2 + 4 * 9 + 2
+    assert tuple(lines[0]) == (*RUN_COLUMNS, "T1")
+    told = {"label": "mario", "split_seed": "0", "seed": "0", "encoder": "gcn", "ood_test": "60.0", "T1": "25.0"}
+    told |= {"id_test_chosen_on": "id_val", "id_test_step": "200", "ood_test_step": "100", "digest": "0123abcd"}
+    assert {name: lines[1][name] for name in told} == told
+    assert "99.99" not in runs_to_csv(STUDY)  # the oracle's
+
+
+@pytest.mark.parametrize("render", [to_markdown, to_latex, to_html])
+def test_neither_oracle_nor_last_is_ever_shown(render: object) -> None:
+    text = render(TABLE)  # type: ignore[operator]
+    for forbidden in ("oracle", "99.99", "33.33", "22.22", "11.11"):
+        assert forbidden not in text
