@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mario.contrast import Prototypes, sinkhorn, swapped_prediction
-from mario.contrast.clustering import LeanAdam
 from mario.errors import MarioError
 
 
@@ -186,25 +185,6 @@ def test_descend_is_the_plain_steps_on_the_loss(
     assert not torch.allclose(plain.weight, start, atol=1e-4)
     torch.testing.assert_close(ours.weight, plain.weight, atol=1e-10, rtol=1e-10)
     torch.testing.assert_close(torch.cat(scores), plain(torch.cat([u, v])), atol=1e-10, rtol=1e-10)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
-def test_lean_adam_is_adam(weight_decay: float, dtype: torch.dtype, generator: torch.Generator) -> None:
-    start, *gradients = torch.randn(21, 4, 3, generator=generator, dtype=dtype)
-    ours, plain = torch.nn.Parameter(start.clone()), torch.nn.Parameter(start.clone())
-    lean = LeanAdam(ours, lr=0.05, weight_decay=weight_decay)
-    full = torch.optim.Adam([plain], lr=0.05, weight_decay=weight_decay)
-    full.step()
-    lean.step()
-    assert torch.equal(ours, start), "without a gradient nothing moves"
-    for step, gradient in enumerate(gradients):
-        ours.grad, plain.grad = gradient.clone(), gradient.clone()
-        lean.step()
-        full.step()
-        torch.testing.assert_close(ours, plain, rtol=1e-6 if dtype == torch.float32 else 1e-14, atol=0, msg=str(step))
-        assert torch.equal(ours.grad, gradient)
-    assert not torch.allclose(ours, start)
 
 
 def test_the_nearest_prototype_is_that_of_the_largest_cosine(generator: torch.Generator) -> None:

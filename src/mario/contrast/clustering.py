@@ -95,31 +95,6 @@ def swapped_prediction(scores_u: Tensor, scores_v: Tensor, q_u: Tensor, q_v: Ten
     return summed(swapped.sum() / (-2 * sum(ranks.row_counts(scores_u.size(0)))))
 
 
-class LeanAdam:
-    """`torch.optim.Adam` of a single parameter: the same steps in less than half the time where that is small.
-
-    Its state is not kept in checkpoints.
-    """
-
-    def __init__(self, parameter: nn.Parameter, lr: float, weight_decay: float = 0.0) -> None:
-        self.parameter, self.lr, self.weight_decay = parameter, lr, weight_decay
-        self.steps = 0
-        self.mean, self.square, self.root = (torch.zeros_like(parameter, requires_grad=False) for _ in range(3))
-
-    @torch.no_grad()
-    def step(self) -> None:
-        gradient = self.parameter.grad
-        if gradient is None:
-            return
-        if self.weight_decay:
-            gradient = gradient.add(self.parameter, alpha=self.weight_decay)
-        self.steps += 1
-        self.mean.lerp_(gradient, 1 - 0.9)
-        self.square.mul_(0.999).addcmul_(gradient, gradient, value=1 - 0.999)
-        torch.sqrt(self.square, out=self.root).div_((1 - 0.999**self.steps) ** 0.5).add_(1e-8)
-        self.parameter.addcdiv_(self.mean, self.root, value=-self.lr / (1 - 0.9**self.steps))
-
-
 class Prototypes(nn.Module):
     r"""Learnable cluster centres C on the unit sphere, from `SwAV <https://arxiv.org/abs/2006.09882>`_.
 
@@ -177,7 +152,7 @@ class Prototypes(nn.Module):
         self,
         u: Tensor,
         v: Tensor,
-        optimiser: torch.optim.Optimizer | LeanAdam,
+        optimiser: torch.optim.Optimizer,
         steps: int,
         tau: float = 1.0,
         *,

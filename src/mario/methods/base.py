@@ -222,7 +222,7 @@ class Method(nn.Module):
         return Clusters(graph, clusters=clusters, per_batch=min(self.roots, clusters))
 
     def optimiser(self) -> torch.optim.Optimizer:
-        return torch.optim.Adam(self.trained(), lr=self.lr, weight_decay=self.weight_decay)
+        return torch.optim.Adam(self.trained(), lr=self.lr, weight_decay=self.weight_decay, fused=True)
 
     def trained(self) -> list[nn.Parameter]:
         """The parameters that the optimiser of the loop moves."""

@@ -70,4 +70,4 @@ class BGRL(DropAndMask):
             target.lerp_(online, share)
 
     def optimiser(self) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(self.trained(), lr=self.lr, weight_decay=self.weight_decay)
+        return torch.optim.AdamW(self.trained(), lr=self.lr, weight_decay=self.weight_decay, fused=True)

@@ -11,7 +11,6 @@ from torch_geometric.data import Data
 from mario import ranks
 from mario.contrast import Prototypes, conditional_mi, sinkhorn
 from mario.contrast.across_ranks import gathered
-from mario.contrast.clustering import LeanAdam
 from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
 from mario.methods.base import REGISTRY, Method, register
@@ -155,11 +154,7 @@ class WithRecipe(TwoView):
     @torch.no_grad()
     def _move_prototypes(self, u: Tensor, v: Tensor) -> dict[str, float]:
         """C ← argmin L_clu by l steps while the encoder stands still (line 4): Z is made once."""
-        optimiser: torch.optim.Optimizer | LeanAdam = (
-            LeanAdam(self.prototypes_.weight, self.prototype_lr, self.prototype_weight_decay)
-            if self.prototype_optimiser == "adam"
-            else self._prototype_optimiser([])
-        )
+        optimiser = self._prototype_optimiser([])
         steps = self.prototype_steps
         return self._figures(*self.prototypes_.descend(u, v, optimiser, steps, self.prototype_tau, **self._entropy))
 
@@ -190,7 +185,7 @@ class WithRecipe(TwoView):
         if projector:
             groups.append({"params": projector, "weight_decay": 0.0})
         maker = torch.optim.Adam if self.prototype_optimiser == "adam" else torch.optim.SGD
-        return maker(groups, lr=self.prototype_lr)
+        return maker(groups, lr=self.prototype_lr, fused=True)
 
     @property
     def _entropy(self) -> dict[str, Any]:

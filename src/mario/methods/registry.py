@@ -26,6 +26,13 @@ def find(name: str) -> type[Method]:
     )
 
 
+def systems(level: str) -> tuple[str, ...]:
+    """Every registered method that embeds nodes or graphs, then every host with the recipe over it."""
+    plain = [name for name, cls in REGISTRY.items() if level in cls.levels]
+    hosts = [name for name in plain if getattr(REGISTRY[name], "host", False) and name != "grace"]  # that is mario
+    return (*plain, *(f"{name}+mario" for name in hosts))
+
+
 def load(path: Path | str) -> Method:
     """The method that :meth:`Method.save` wrote to ``path``. Reading it runs no code from the file."""
     path = Path(path)

@@ -25,15 +25,20 @@ def setting(
 def check_settings(owner: Any) -> None:
     """Raise a :class:`MarioError` that names the first field of ``owner`` whose value is not allowed."""
     for field in dataclasses.fields(owner):
-        value = _as_declared(field, getattr(owner, field.name))
-        setattr(owner, field.name, value)
-        facts = field.metadata
-        if facts.get("choices") and value not in facts["choices"]:
-            raise MarioError(f"{field.name} must be one of {', '.join(facts['choices'])}, got '{value}'")
-        if facts.get("low") is not None and value < facts["low"]:
-            raise MarioError(f"{field.name} must be at least {facts['low']}, got {value}")
-        if facts.get("high") is not None and value > facts["high"]:
-            raise MarioError(f"{field.name} must be at most {facts['high']}, got {value}")
+        setattr(owner, field.name, check_value(field, getattr(owner, field.name)))
+
+
+def check_value(field: "dataclasses.Field[Any]", value: Any) -> Any:
+    """``value`` in the type of ``field``, or a :class:`MarioError` that says what the field allows."""
+    value = _as_declared(field, value)
+    facts = field.metadata
+    if facts.get("choices") and value not in facts["choices"]:
+        raise MarioError(f"{field.name} must be one of {', '.join(facts['choices'])}, got '{value}'")
+    if facts.get("low") is not None and value < facts["low"]:
+        raise MarioError(f"{field.name} must be at least {facts['low']}, got {value}")
+    if facts.get("high") is not None and value > facts["high"]:
+        raise MarioError(f"{field.name} must be at most {facts['high']}, got {value}")
+    return value
 
 
 def parse_setting(field: "dataclasses.Field[Any]", text: str) -> Any:
