@@ -219,7 +219,7 @@ def blame(folder: Path, checkpoint: str, signal: int | None) -> str:
     """Leave ``error.txt`` in the folder of a run that was killed too often, and return what it says."""
     by = f" by signal {signal}" if signal else ""
     where = f"after step {int(checkpoint)}" if checkpoint.isdigit() else "before its first checkpoint"
-    text = f"killed{by} {KILLS} times in a row {where}; signal 9 may mean that memory ran out"
+    text = f"killed twice in a row{by} {where}; signal 9 may mean that memory ran out"
     with suppress(MarioError):  # a full disk
         write_text(folder / "error.txt", f"{text}\n")
         (folder / ATTEMPT).unlink(missing_ok=True)

@@ -15,12 +15,12 @@ class Log:
         self.path = path
         kept = []
         if path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
+            for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
                 try:
                     entry = json.loads(line)
                 except json.JSONDecodeError:
-                    continue  # the line that a kill cut short
-                if entry.get("step", 0) <= resume_at:
+                    continue  # the line that a kill cut short, or what a failing disk made of it
+                if isinstance(entry, dict) and entry.get("step", 0) <= resume_at:
                     kept.append(line)
         write_text(path, "".join(f"{line}\n" for line in kept))
 

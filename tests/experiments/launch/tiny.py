@@ -3,6 +3,7 @@
 import multiprocessing
 import time
 from collections.abc import Callable, Sequence
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,9 @@ def job(method: str = "random-init", seed: int = 0, **given: Any) -> Job:
     return Job(dataset="good-cbas", method=method, shift="concept", seed=seed, given={**TINY, **given}, label=method)
 
 
-def long(seed: int = 0, epochs: int = 60) -> Job:
-    """A second or two, with checkpoints on the way."""
-    return job("grace", seed, epochs=epochs, steps_per_epoch=5, checkpoints=epochs // 5, roots=50)
+def long(seed: int = 0) -> Job:
+    """About a second, with checkpoints on the way."""
+    return job("grace", seed, epochs=30, steps_per_epoch=4, checkpoints=10, roots=20)
 
 
 def endless(seed: int = 0) -> Job:
@@ -28,6 +29,8 @@ def endless(seed: int = 0) -> Job:
 
 
 def _launch(jobs: Sequence[Job], folder: Path, workers: int) -> None:
+    # The server that this process was forked by would do, but Python starts another, which imports everything again.
+    vars(forkserver._forkserver)["ensure_running"] = lambda: None  # type: ignore[attr-defined]
     for _ in launch(jobs, folder, workers=workers):
         pass
 

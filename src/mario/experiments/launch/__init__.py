@@ -1,9 +1,11 @@
 """Many runs carried to their end: in processes here, or by Slurm on other machines."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mario.errors import MarioError
+from mario.experiments import store
 from mario.experiments.comparison import Job
 from mario.experiments.launch.local import launch_local
 from mario.experiments.launch.standing import Standing, expected_seconds
@@ -40,10 +42,20 @@ def launch(
         raise MarioError(f"there is no launcher '{launcher}'; there are {', '.join(LAUNCHERS)}")
     if workers < 1:
         raise MarioError(f"workers has to be at least 1, got {workers}")
+    if slurm and launcher != "slurm":
+        raise MarioError(f"parameters of Slurm ({', '.join(slurm)}) need the launcher slurm, not {launcher}")
+    _check_folder(folder)
     if launcher == "slurm":
         from mario.experiments.launch.slurm import launch_slurm
 
         return launch_slurm(jobs, folder, workers=workers, root=root, retry_failed=retry_failed, options=slurm or {})
-    if slurm:
-        raise MarioError(f"parameters of Slurm ({', '.join(slurm)}) need the launcher slurm, not {launcher}")
     return launch_local(jobs, folder, workers=workers, root=root, retry_failed=retry_failed)
+
+
+def _check_folder(folder: Path) -> None:
+    """One error now, not one for each run, if nothing can be written or locked there."""
+    try:
+        with suppress(store.HeldError), store.alone_in(folder):
+            pass
+    except OSError as error:
+        raise MarioError(f"cannot write in {folder}: {error.strerror}") from error

@@ -23,12 +23,21 @@ DONE, FAILED, HELD, FULL, STOPPED = 0, 1, 75, 76, 77
 
 
 def launch_local(
-    jobs: Sequence[Job], folder: Path, *, workers: int, root: Path | None, retry_failed: bool
+    jobs: Sequence[Job],
+    folder: Path,
+    *,
+    workers: int,
+    root: Path | None = None,
+    retry_failed: bool = False,
+    wait_for_others: bool = True,
 ) -> Iterator[Standing]:
-    """``workers`` processes at once, a run each. They end with this one, in whatever way it ends."""
+    """``workers`` processes at once, a run each. They end with this one, in whatever way it ends.
+
+    Without ``wait_for_others`` it ends when all that is left is at work elsewhere.
+    """
     tasks = tasks_of(jobs, folder, retry_failed=retry_failed)
     pace = Pace.of_folder(folder)
-    waiting = deque(task for task in tasks if task.state in (store.WAITING, store.RUNNING))
+    waiting = deque(task for task in tasks if task.undone)
     mine: dict[Task, BaseProcess] = {}
     processes = _context()
     looked = time.monotonic()
@@ -38,27 +47,25 @@ def launch_local(
             for task, process in list(mine.items()):
                 if not process.is_alive():
                     del mine[task]
-                    _ended(task, process, folder)
-                    if task.state == store.DONE:
-                        pace.learn(store.read_result(task.folder))
-                    elif task.state in (store.WAITING, store.RUNNING):
+                    _ended(task, process, folder, pace)
+                    if task.undone:
                         waiting.append(task)
             if time.monotonic() - looked > LOOK_ELSEWHERE_EVERY:
                 looked = time.monotonic()
                 for task in waiting:
                     if task.state == store.RUNNING:
-                        task.look()
+                        task.look(pace)
             for _ in range(len(waiting)):
                 task = waiting.popleft()
                 if task.state == store.WAITING and len(mine) < workers:
-                    task.look()  # it may have been done elsewhere since
+                    task.look(pace)  # it may have been done elsewhere since
                     if task.state == store.WAITING:
                         mine[task] = _start(processes, task, root)
                         continue
-                if task.state in (store.WAITING, store.RUNNING):
+                if task.undone:
                     waiting.append(task)
             yield standing_of(tasks, pace, workers)
-            if not waiting and not mine:
+            if not mine and not any(wait_for_others or task.state == store.WAITING for task in waiting):
                 break
             wait([process.sentinel for process in mine.values()], timeout=LOOK_EVERY)
     finally:
@@ -112,7 +119,7 @@ def _one_thread() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _ended(task: Task, process: BaseProcess, folder: Path) -> None:
+def _ended(task: Task, process: BaseProcess, folder: Path, pace: Pace) -> None:
     """Find out what became of ``task``, whose process has ended."""
     code = process.exitcode
     task.mine, task.began = False, None
@@ -123,7 +130,7 @@ def _ended(task: Task, process: BaseProcess, folder: Path) -> None:
         )
     if code is not None and code < 0:
         store.note_signal(task.folder, process.pid or 0, -code)
-    task.look()
+    task.look(pace)
     if task.state != store.WAITING or code == HELD:
         return
     if code in (DONE, FAILED):

@@ -48,10 +48,17 @@ class Task:
     interrupted_at: str | None = None
     """The newest checkpoint when its process was last killed in this launch."""
 
-    def look(self) -> None:
+    def look(self, pace: "Pace | None" = None) -> None:
+        """See what has become of it; ``pace`` learns from its result."""
         found = store.look(self.folder)
         self.state, self.reason = found.state, found.reason
         self.made = self.steps if found.state == store.DONE else steps_made(self.folder)
+        if pace and found.result:
+            pace.learn(found.result)
+
+    @property
+    def undone(self) -> bool:
+        return self.state in (store.WAITING, store.RUNNING)
 
     def seconds_per_step(self) -> float | None:
         """As measured in this launch."""
@@ -86,11 +93,12 @@ class Pace:
         """From every run that is done in ``folder``, whichever experiment it was of."""
         pace = cls()
         for path in sorted(folder.glob("*/result.json")):
-            pace.learn(store.read_result(path.parent))
+            if result := store.read_result(path.parent):
+                pace.learn(result)
         return pace
 
-    def learn(self, result: dict[str, Any] | None) -> None:
-        if result and result.get("seconds") and result.get("steps"):
+    def learn(self, result: dict[str, Any]) -> None:
+        if result.get("seconds") and result.get("steps"):
             kind = (result["method"], result["dataset"])
             self.measured.setdefault(kind, []).append(result["seconds"] / result["steps"])
 
@@ -105,7 +113,7 @@ class Pace:
         """How long ``workers`` will take for what is left of ``tasks``; None as long as nothing was measured."""
         left = []
         for task in tasks:
-            if task.state in (store.WAITING, store.RUNNING):
+            if task.undone:
                 known = self.seconds_per_step(task.kind)
                 rate = known if task.kind in self.measured else task.seconds_per_step() or known
                 if rate is None:
@@ -128,13 +136,12 @@ def standing_of(tasks: Sequence[Task], pace: Pace, workers: int) -> Standing:
             elsewhere = f" on {host}" if host and host != socket.gethostname() else ""
             job = task.job
             running.append(f"{job.label or job.method} {job.dataset} {job.split_seed}/{job.seed}{elsewhere}")
-    ended = (store.DONE, store.FAILED, store.BROKEN)
     return Standing(
         done_runs=sum(task.state == store.DONE for task in tasks),
         failed_runs=sum(task.state in (store.FAILED, store.BROKEN) for task in tasks),
         total_runs=len(tasks),
         running=running,
-        done_steps=sum(task.steps if task.state in ended else task.made for task in tasks),
+        done_steps=sum(task.made if task.undone else task.steps for task in tasks),
         total_steps=sum(task.steps for task in tasks),
         seconds_left=pace.seconds(tasks, workers),
     )

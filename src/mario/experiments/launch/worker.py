@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,8 +32,8 @@ def work(job: Job, folder: Path, root: Path | None) -> None:
             signal.signal(getattr(signal, name), lambda number, frame: _stop(folder))
     threading.Thread(target=_end_with_parent, args=(folder,), daemon=True).start()
     torch.set_num_threads(1)
-    code = carry_out(job, folder, root)
-    sys.exit(code)
+    warnings.showwarning = lambda message, *_: print(f"mario: {job.name}: {message}", file=sys.stderr)
+    sys.exit(carry_out(job, folder, root))
 
 
 def carry_out(job: Job, folder: Path, root: Path | None) -> int:

@@ -1,0 +1,188 @@
+"""Runs by Slurm, through submitit: an array of workers that share nothing with us but the folder of the runs.
+
+Every worker goes through the same list of jobs, claims a run, carries it out and takes the next. Here the folder
+is only watched: the workers need nobody to watch them, and the same command given again watches those that are there.
+"""
+
+import dataclasses
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mario.errors import MarioError, RunFailedError
+from mario.experiments import store
+from mario.experiments.comparison import Job
+from mario.experiments.launch.local import launch_local
+from mario.experiments.launch.standing import Pace, Standing, Task, raise_failures, standing_of, tasks_of
+from mario.files import read_json, write_json
+
+LOOK_EVERY = 2.0  # seconds, at the folder
+ASK_EVERY = 10.0  # seconds, the controller: it serves others too
+SHORT = {"memory": "mem", "cpus": "cpus_per_task"}
+
+
+def launch_slurm(
+    jobs: Sequence[Job],
+    folder: Path,
+    *,
+    workers: int,
+    root: Path | None,
+    retry_failed: bool,
+    options: Mapping[str, str],
+) -> Iterator[Standing]:
+    """An array of ``workers`` tasks, each with as many runs at once as it has CPUs (one, unless asked otherwise).
+
+    Tasks of an earlier launch of the same jobs that wait or run count among the ``workers``. When all tasks have ended
+    and left runs undone, by a time limit for example, new ones are submitted as long as that gets the runs further.
+    """
+    array = Array.prepare(jobs, folder, workers, root, options)
+    tasks = tasks_of(jobs, folder, retry_failed=retry_failed)
+    pace = Pace.of_folder(folder)
+    undone = [task for task in tasks if task.undone]
+    asked, before = 0.0, None
+    try:
+        while undone:
+            if not asked or time.monotonic() - asked > ASK_EVERY:
+                alive, asked = array.alive(), time.monotonic()
+                undone = _still(undone, pace)  # after the question: whoever has ended since has left its result
+                if undone and not alive:
+                    reached = [(task.folder, store.newest_checkpoint(task.folder)) for task in undone]
+                    if reached == before:
+                        raise RunFailedError(array.complaint(len(undone)))
+                    before = reached
+                array.submit(min(workers, len(undone)) - alive)
+            undone = _still(undone, pace)
+            yield standing_of(tasks, pace, workers)
+            if undone:
+                time.sleep(LOOK_EVERY)
+    except (KeyboardInterrupt, GeneratorExit):
+        print(
+            f"\nmario: Slurm goes on with {len(undone)} runs: the same command again watches them, "
+            f"scancel --name={array.name} cancels them",
+            file=sys.stderr,
+        )
+        raise
+    yield standing_of(tasks, pace, workers)
+    raise_failures(tasks)
+
+
+def _still(undone: Sequence[Task], pace: Pace) -> list[Task]:
+    for task in undone:
+        task.look(pace)
+    return [task for task in undone if task.undone]
+
+
+@dataclasses.dataclass
+class Array:
+    """The workers of one list of jobs in one folder, known to Slurm by their name."""
+
+    name: str
+    logs: Path
+    arguments: tuple[str, str, str | None]
+    executor: Any
+
+    @classmethod
+    def prepare(
+        cls, jobs: Sequence[Job], folder: Path, workers: int, root: Path | None, options: Mapping[str, str]
+    ) -> "Array":
+        try:
+            import submitit
+        except ImportError:
+            raise MarioError(
+                "the launcher slurm needs submitit: install it with `pip install 'mario-gcl[slurm]'`"
+            ) from None
+        for tool in ("sbatch", "squeue"):
+            if shutil.which(tool) is None:
+                raise MarioError(
+                    f"there is no {tool} here: launch on a machine of the cluster, or with the launcher local"
+                )
+        folder = folder.resolve()
+        digests = [job.plan().digest() for job in jobs]
+        name = "mario-" + hashlib.sha256("\n".join([str(folder), *sorted(digests)]).encode()).hexdigest()[:8]
+        logs = folder / ".submitit" / name
+        write_json(logs / "jobs.json", [dataclasses.asdict(job) for job in jobs])
+        executor = submitit.SlurmExecutor(folder=logs)
+        executor.update_parameters(**parameters(options, executor), job_name=name, array_parallelism=workers)
+        return cls(name, logs, (str(folder), str(logs / "jobs.json"), str(root.resolve()) if root else None), executor)
+
+    def alive(self) -> int:
+        """How many tasks wait or run, by whomever they were submitted."""
+        for _ in range(5):
+            asked = subprocess.run(
+                ["squeue", "--noheader", "--array", "--format=%i", f"--name={self.name}"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if asked.returncode == 0:
+                return len(asked.stdout.split())
+            time.sleep(LOOK_EVERY)  # the controller may be busy
+        raise RunFailedError(f"squeue does not answer: {asked.stderr.strip()}; give the same command again to watch")
+
+    def submit(self, tasks: int) -> None:
+        if tasks <= 0:
+            return
+        try:
+            with self.executor.batch():
+                for _ in range(tasks):
+                    self.executor.submit(work, *self.arguments)
+        except Exception as error:  # submitit has several
+            said = [line for line in str(error).splitlines() if line.strip()]
+            raise RunFailedError(
+                f"sbatch refused the jobs: {said[-1].strip() if said else type(error).__name__}"
+            ) from error
+
+    def complaint(self, undone: int) -> str:
+        last = ""
+        for path in sorted(self.logs.glob("*_log.err"), key=lambda path: path.stat().st_mtime):
+            lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            last = lines[-1] if lines else last
+        said = f": {last}" if last else ""
+        return f"Slurm's workers ended and left {undone} runs undone; their logs are in {self.logs}{said}"
+
+
+def parameters(options: Mapping[str, str], executor: Any) -> dict[str, Any]:
+    """Options of sbatch as submitit takes them; what it does not know by name goes to sbatch as it is.
+
+    The time limit is the partition's, unless given.
+    """
+    known = executor._valid_parameters()
+    found: dict[str, Any] = {"time": None, "cpus_per_task": 1}
+    others = {}
+    for option, value in options.items():
+        name = option.strip().replace("-", "_")
+        name = SHORT.get(name, name)
+        if not re.fullmatch("[a-z_]+", name):
+            raise MarioError(f"parameters of Slurm are NAME=VALUE such as partition=cpu or time=60, got '{option}'")
+        if name in known:
+            found[name] = int(value) if value.isdigit() else value
+        else:
+            others[name.replace("_", "-")] = value
+    return {**found, "additional_parameters": others} if others else found
+
+
+def work(folder: str, jobs: str, root: str | None) -> None:
+    """What a task of the array does: claim runs and carry them out until none is left that nobody is at work on."""
+    told_to_end = []
+    for name in ("SIGTERM", "SIGUSR2"):  # a time limit, a preemption, scancel
+        signal.signal(getattr(signal, name), lambda number, frame: told_to_end.append(number))
+    at_once = int(os.environ.get("SLURM_CPUS_PER_TASK") or 1)
+    listed = [Job(**job) for job in read_json(Path(jobs))]
+    for _ in launch_local(
+        listed,
+        Path(folder),
+        workers=at_once,
+        root=Path(root) if root else None,
+        retry_failed=False,
+        wait_for_others=False,
+    ):
+        if told_to_end:
+            break
