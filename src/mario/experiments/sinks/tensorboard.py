@@ -1,0 +1,66 @@
+"""TensorBoard (the extra ``tensorboard``)."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from mario.errors import MarioError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class TensorBoard:
+    """Event files in ``folder``, of which ``tensorboard --logdir`` takes the parent to show runs side by side.
+
+    What the folder's event files hold is read back first, so that nothing is written there twice, and what a kill kept
+    from being written is made good.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise MarioError(
+                "--tensorboard needs TensorBoard, which is not installed: pip install 'mario-gcl[tensorboard]'"
+            ) from None
+        self.folder = folder
+        self._steps, self._figures = _written(folder)
+        # Torch's default is two minutes, which is what a kill would take away.
+        self._writer = SummaryWriter(str(folder), flush_secs=10)
+
+    def scalars(self, step: int, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            if step > self._steps.get(name, -1):
+                self._writer.add_scalar(name, value, step)
+                self._steps[name] = step
+
+    def figure(self, name: str, figure: "Figure") -> None:
+        if name not in self._figures:
+            figure.set_facecolor("white")  # TensorBoard knows no transparency
+            self._writer.add_figure(name, figure, close=False)
+            self._figures.add(name)
+
+    def embedding(self, name: str, z: Tensor, metadata: Mapping[str, Sequence[Any]]) -> None:
+        """For the projector, which reads it from files of its own beside the events."""
+        listed = self.folder / "projector_config.pbtxt"
+        if not listed.exists() or f'"{name}:' not in listed.read_text(encoding="utf-8"):
+            rows = [list(row) for row in zip(*metadata.values(), strict=True)]
+            self._writer.add_embedding(z, metadata=rows, metadata_header=list(metadata), tag=name)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _written(folder: Path) -> tuple[dict[str, int], set[str]]:
+    """The last step of every scalar in ``folder``, and the names of its figures."""
+    if not folder.is_dir():
+        return {}, set()
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 1, "images": 1})
+    events.Reload()
+    names = events.Tags()
+    return {name: events.Scalars(name)[-1].step for name in names["scalars"]}, set(names["images"])
