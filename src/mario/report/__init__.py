@@ -1,5 +1,7 @@
 """What a person looks at: tables, plots and one self-contained HTML page."""
 
+from mario.report.claims import Claim, claims
+from mario.report.claims_text import claims_to_html, claims_to_markdown
 from mario.report.curves import plot_curves
 from mario.report.embedding_map import plot_embeddings
 from mario.report.page import write_page
@@ -14,6 +16,7 @@ from mario.report.tables import (
     long_rows,
     long_to_html,
     pool,
+    ranking_of,
     runs_to_csv,
     tabulate,
     tabulate_all,
@@ -27,11 +30,15 @@ from mario.report.tables import (
 )
 
 __all__ = [
+    "Claim",
     "LongRow",
     "Pooled",
     "Row",
     "Table",
     "WideTable",
+    "claims",
+    "claims_to_html",
+    "claims_to_markdown",
     "far_from_paper",
     "groups_to_markdown",
     "long_rows",
@@ -39,6 +46,7 @@ __all__ = [
     "plot_curves",
     "plot_embeddings",
     "pool",
+    "ranking_of",
     "runs_to_csv",
     "tabulate",
     "tabulate_all",

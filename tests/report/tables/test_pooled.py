@@ -18,7 +18,9 @@ def test_all_pairs_of_all_cases_by_hand() -> None:
     assert (pooled.cases, pooled.above, pooled.test.n) == (("good-cbas-concept", "good-webkb-concept"), 1, 4)
     assert pooled.test.mean_difference == pytest.approx((0.01 + 0.02 + 0.03 - 0.04) / 4)
     assert pooled.test.p_wilcoxon == paired([0.01, 0.02, 0.03, -0.04], [0.0] * 4).p_wilcoxon
-    assert pooled.powerless
+    gap = pool(collected(STUDY), "mario", "grace", score="gap")
+    assert gap is not None
+    assert gap.test.mean_difference == pytest.approx(0.0)  # ID is five points above OOD in every run
     assert pool(collected(STUDY), "mario", "erm") is None
 
 

@@ -7,6 +7,7 @@ from mario.report.tables.markdown import groups_to_markdown, to_markdown
 from mario.report.tables.one_case import Row, Table, tabulate, tabulate_all
 from mario.report.tables.one_case_text import far_from_paper, verdict
 from mario.report.tables.pooled import Pooled, pool
+from mario.report.tables.ranks import ranking_of
 from mario.report.tables.rows import LongRow, long_rows
 from mario.report.tables.terminal import to_rich
 from mario.report.tables.wide import Cell, Column, Overall, WideTable, wide_table
@@ -25,6 +26,7 @@ __all__ = [
     "long_rows",
     "long_to_html",
     "pool",
+    "ranking_of",
     "runs_to_csv",
     "tabulate",
     "tabulate_all",

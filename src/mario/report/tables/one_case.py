@@ -120,7 +120,7 @@ def tabulate(results: Iterable[Result], *, reference: str | None = "grace", aske
                 id=summary_of(run["scores"].get("id_test") for run in groups[key]),
                 ood=summary_of(run["scores"].get("ood_test") for run in groups[key]),
                 ood_by_id_val=summary_of(run["scores"].get("ood_test_by_id_val") for run in groups[key]),
-                gap=summary_of(_gap(run) for run in groups[key]),
+                gap=summary_of(gap_of(run) for run in groups[key]),
                 paper_id=paper.figure(column="id", **where),
                 paper_ood=paper.figure(column="ood", **where),
                 test=tests[key],
@@ -179,7 +179,8 @@ def summary_of(values: Iterable[float | None]) -> Summary | None:
     return summarise(known) if known else None
 
 
-def _gap(run: Result) -> float | None:
+def gap_of(run: Result) -> float | None:
+    """ID less OOD of a run, or None where it has not both."""
     id_test, ood_test = run["scores"].get("id_test"), run["scores"].get("ood_test")
     return None if id_test is None or ood_test is None else id_test - ood_test
 

@@ -1,10 +1,12 @@
 """One label against another over all cases: with five pairs a case, only all cases together can show a difference."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mario.experiments.plan import Collected, CollectedCase
 from mario.experiments.statistics import NothingToPairError, Paired, Pairs, holm, least_p, pair, paired
+from mario.report.tables.one_case import gap_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +23,6 @@ class Pooled:
     above: int
     test: Paired
 
-    @property
-    def powerless(self) -> bool:
-        """Whether there are too few pairs for any scores to give p < 0.05."""
-        return least_p(self.test.n) >= 0.05
-
 
 def pool(
     collected: Collected | Iterable[Collected], label: str, against: str, *, score: str = "ood_test"
@@ -34,8 +31,14 @@ def pool(
 
     Returns None where no case has a run of both on the same split and seed.
     """
+    several = [collected] if isinstance(collected, Collected) else collected
+    return pool_cases((case for one in several for case in one.cases), label, against, score=score)
+
+
+def pool_cases(cases: Iterable[CollectedCase], label: str, against: str, *, score: str = "ood_test") -> Pooled | None:
+    """:func:`pool` over these cases. ``score`` is a key of a result's scores, or ``gap``, which is ID less OOD."""
     found: dict[str, Pairs] = {}
-    for case in _cases(collected):
+    for case in cases:
         here = _pairs(case, label, against, score)
         if here is not None and case.name not in found:
             found[case.name] = here
@@ -62,14 +65,14 @@ def reachable(tests: Sequence[Paired | None], level: float = 0.05) -> int:
     return sum(p is not None and p < level for p in best)
 
 
-def _cases(collected: Collected | Iterable[Collected]) -> list[CollectedCase]:
-    several = [collected] if isinstance(collected, Collected) else collected
-    return [case for one in several for case in one.cases]
-
-
 def _pairs(case: CollectedCase, label: str, against: str, score: str) -> Pairs | None:
-    ours, theirs = ([run for run in case.results if run["label"] == name] for name in (label, against))
+    ours, theirs = ([_with_gap(run) for run in case.results if run["label"] == name] for name in (label, against))
     try:
         return pair(ours, theirs, score)
     except NothingToPairError:
         return None
+
+
+def _with_gap(run: Mapping[str, Any]) -> dict[str, Any]:
+    gap = gap_of(run)
+    return {**run, "scores": {**run["scores"], "gap": gap}} if gap is not None else dict(run)

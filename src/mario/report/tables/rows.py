@@ -17,7 +17,7 @@ from mario.experiments.statistics import (
     pair,
     paired,
 )
-from mario.report.tables.one_case import CONTROLS, Result, summary_of
+from mario.report.tables.one_case import CONTROLS, Result, gap_of, summary_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +141,7 @@ def _row(
         ood=summary_of(_score(run, "ood_test") for run in results),
         ood_by_split=_over_splits(results, "ood_test"),
         ood_by_id_val=summary_of(_score(run, "ood_test_by_id_val") for run in results),
-        gap=summary_of(_gap(run) for run in results),
+        gap=summary_of(gap_of(run) for run in results),
         groups={
             name: summary
             for name in names
@@ -281,11 +281,6 @@ def _supervised(method: str) -> bool:
 
 def _score(run: Result, name: str) -> float | None:
     return run["scores"].get(name)
-
-
-def _gap(run: Result) -> float | None:
-    id_test, ood_test = _score(run, "id_test"), _score(run, "ood_test")
-    return None if id_test is None or ood_test is None else id_test - ood_test
 
 
 def _over_splits(results: Sequence[Result], name: str) -> BySplit | None:

@@ -1,0 +1,42 @@
+"""Average ranks of a study's rows by their OOD scores."""
+
+from collections.abc import Iterable, Sequence
+
+from mario.experiments.plan import Collected
+from mario.experiments.ranking import Ranking, average_ranks
+from mario.experiments.statistics import summarise
+
+
+def ranking_of(
+    collected: Collected | Iterable[Collected],
+    *,
+    methods: Sequence[str] = (),
+    by: str = "case",
+    score: str = "ood_test",
+    alpha: float = 0.05,
+) -> Ranking:
+    """Rank the rows of one study, or of several together, with Friedman's test and the critical difference.
+
+    ``by="case"`` ranks the mean scores of each case, ``by="pair"`` each run among those of the same split and seed,
+    which are more blocks than there are independent ones. ``methods`` are labels; without them, all of the case that
+    has most, so that a row that failed everywhere does not leave nothing to rank. Cases that lack one of them do not
+    count, and are in ``left_out``.
+    """
+    several = [collected] if isinstance(collected, Collected) else collected
+    scores: dict[str, dict[str, list[float]]] = {}
+    for case in (case for one in several for case in one.cases):
+        known = {label for block, rows in scores.items() if block.split(" ")[0] == case.name for label in rows}
+        for run in case.results:
+            value = run["scores"].get(score)
+            if value is None or run["label"] in known:
+                continue
+            block = case.name if by == "case" else f"{case.name} {run['split_seed']}/{run['seed']}"
+            scores.setdefault(block, {}).setdefault(run["label"], []).append(value)
+    means = {block: {label: summarise(v).mean for label, v in rows.items()} for block, rows in scores.items()}
+    most = max((len(rows) for rows in means.values()), default=0)
+    compared = methods or next((tuple(rows) for rows in means.values() if len(rows) == most), ())
+    return average_ranks(
+        {block: {label: rows[label] for label in rows if label in compared} for block, rows in means.items()},
+        methods=compared,
+        alpha=alpha,
+    )
