@@ -1,0 +1,642 @@
+"""Tuning: trials of a method's settings, chosen and compared by validation scores alone."""
+
+import itertools
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from torch_geometric.data import Data
+
+from mario.errors import MarioError, RunFailedError
+from mario.experiments import store
+from mario.experiments.run import Run, execute
+from mario.experiments.search_space import Between, Space, grid_of, search_space, spread
+from mario.experiments.settings_file import write_settings_file
+from mario.experiments.tune_storage import open_storage, storage_url, without_password
+from mario.files import write_text
+from mario.graphs.catalogue import CATALOGUE
+from mario.methods.base import choose_device
+
+try:
+    import optuna
+    from optuna.samplers import BaseSampler, GridSampler, RandomSampler, TPESampler
+    from optuna.trial import FrozenTrial, Trial, TrialState
+except ImportError:
+    raise MarioError("tuning needs Optuna, which is not installed: pip install 'mario-gcl[tune]'") from None
+
+SAMPLERS, PRUNERS, SELECT = ("tpe", "random", "grid"), ("median", "none"), ("ood_val", "id_val")
+TRIALS = 50
+LOSSES = 2  # how often a trial may lose its worker and be tried again
+DEATHS = 3  # of workers in a row, without a trial that ended between them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """What is tuned, on what, over which ranges, and where it is kept. :meth:`plan` makes one."""
+
+    dataset: str
+    domain: str
+    shift: str
+    setting: str
+    method: str
+    space: Space
+    given: Mapping[str, Any] = field(default_factory=dict)
+    pairs: tuple[tuple[int, int], ...] = ((0, 0),)
+    select: str = "ood_val"
+    sampler: str = "tpe"
+    pruner: str = "median"
+    trials: int = TRIALS
+    name: str
+    storage: str
+    folder: Path = Path("runs")
+    root: Path | None = None
+    device: str = "auto"
+    heartbeat: int = 10
+    """Seconds between two signs of life of a worker; after six without one its trial is tried again."""
+
+    @classmethod
+    def plan(
+        cls,
+        dataset: str,
+        method: str,
+        *,
+        domain: str | None = None,
+        shift: str | None = None,
+        setting: str | None = None,
+        given: Mapping[str, Any] | None = None,
+        only: Sequence[str] = (),
+        search: Mapping[str, str] | None = None,
+        seeds: int = 1,
+        select: str = "ood_val",
+        sampler: str = "tpe",
+        pruner: str = "median",
+        trials: int | None = None,
+        name: str | None = None,
+        storage: str | Path | None = None,
+        folder: Path = Path("runs"),
+        root: Path | None = None,
+        device: str = "auto",
+        heartbeat: int = 10,
+    ) -> "Tuning":
+        """Complete and check what is asked for; nothing is loaded or written yet.
+
+        Args:
+            dataset, method, domain, shift, setting, root, device: as of a run.
+            given: settings that all trials share.
+            only, search: see :func:`~mario.experiments.search_space.search_space`.
+            seeds: runs that a trial is averaged over, each with a split and a seed of its own, from 0 on.
+            select: the validation score that decides.
+            sampler: ``tpe``, ``random``, or ``grid``: the paper's grid.
+            pruner: ``median`` stops a trial that is below the median of the others at a checkpoint, ``none`` none.
+            trials: in all, those of earlier calls and of other machines included; 50, or the whole grid, by default.
+            name: of the study; made of dataset, shift and method if not given.
+            storage: a file or a database URL; ``folder/tune/NAME.db`` if not given.
+            folder: of the runs.
+            heartbeat: seconds between two signs of life of a worker.
+
+        Example:
+            >>> tuning = Tuning.plan("good-cbas", "mario", shift="concept", sampler="grid")
+            >>> tuning.name, tuning.trials, sorted(tuning.space)
+            ('good-cbas-color-concept-mario', 25, ['clusters', 'gamma'])
+        """
+        for what, value, allowed in (
+            ("sampler", sampler, SAMPLERS),
+            ("pruner", pruner, PRUNERS),
+            ("select", select, SELECT),
+        ):
+            if value not in allowed:
+                raise MarioError(f"{what} must be one of {', '.join(allowed)}, got '{value}'")
+        for what, number in (("trials", trials), ("seeds", seeds)):
+            if number is not None and number < 1:
+                raise MarioError(f"{what} must be at least 1, got {number}")
+        choose_device(device)
+        first = Run.plan(dataset, method, domain=domain, shift=shift, setting=setting, given=given)
+        card = CATALOGUE[dataset]
+        space = search_space(
+            first.method, level=card.level, grid=sampler == "grid", only=only, search=search, given=given
+        )
+        if sampler == "grid":
+            points = len(list(itertools.product(*grid_of(space).values())))
+            trials = min(trials or points, points)
+        own = [] if first.setting == card.setting else [first.setting]
+        name = name or "-".join([dataset, first.domain, first.shift, *own, first.method])
+        if not name or set(name) & set("/\\") or name.startswith("."):
+            raise MarioError(f"a study's name must do for a file, got '{name}'")
+        return cls(
+            dataset=dataset,
+            domain=first.domain,
+            shift=first.shift,
+            setting=first.setting,
+            method=first.method,
+            space=space,
+            given={key: first.settings[key] for key in given or {}},
+            pairs=tuple((i, i) for i in range(seeds)),
+            select=select,
+            sampler=sampler,
+            pruner=pruner,
+            trials=trials or TRIALS,
+            name=name,
+            storage=storage_url(storage or folder / "tune" / f"{name}.db"),
+            folder=folder,
+            root=root,
+            device=device,
+            heartbeat=heartbeat,
+        )
+
+    def runs(self, params: Mapping[str, Any]) -> list[Run]:
+        """The runs of a trial: one for each pair of split seed and seed."""
+        return [
+            Run.plan(
+                self.dataset,
+                self.method,
+                domain=self.domain,
+                shift=self.shift,
+                setting=self.setting,
+                split_seed=split_seed,
+                seed=seed,
+                given={**self.given, **spread(params)},
+            )
+            for split_seed, seed in self.pairs
+        ]
+
+    def load(self, split_seed: int) -> Data:
+        """The graph of one split, which must have the validation set that decides."""
+        run = Run.plan(
+            self.dataset,
+            self.method,
+            domain=self.domain,
+            shift=self.shift,
+            setting=self.setting,
+            split_seed=split_seed,
+        )
+        data = run.load(self.root)
+        mask = data.get(f"{self.select}_mask")
+        if mask is None or not mask.any():
+            other = next(name for name in SELECT if name != self.select)
+            raise MarioError(f"{self.dataset} has no {self.select} set to choose by: --select {other} may do")
+        return data
+
+    def identity(self) -> dict[str, Any]:
+        """What all trials of a study have in common."""
+        return {
+            "dataset": self.dataset,
+            "domain": self.domain,
+            "shift": self.shift,
+            "setting": self.setting,
+            "method": self.method,
+            "given": {key: _plain(value) for key, value in sorted(self.given.items())},
+            "pairs": [list(pair) for pair in self.pairs],
+            "select": self.select,
+            "space": {
+                key: [found.low, found.high, found.log] if isinstance(found, Between) else list(found.values)
+                for key, found in sorted(self.space.items())
+            },
+        }
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def open_study(tuning: Tuning) -> optuna.Study:
+    """The study in its storage, made if it is not there; one of other trials under the same name is refused."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    storage = open_storage(tuning.storage, heartbeat=tuning.heartbeat, lost=_lost)
+    study = optuna.create_study(
+        storage=storage,
+        study_name=tuning.name,
+        direction="maximize",
+        sampler=_make_sampler(tuning),
+        pruner=_make_pruner(tuning),
+        load_if_exists=True,
+    )
+    there, asked = study.user_attrs.get("tuning"), tuning.identity()
+    if there is None:
+        study.set_user_attr("tuning", asked)
+    elif there != asked:
+        key = next(key for key in asked if there.get(key) != asked[key])
+        raise MarioError(
+            f"the study {tuning.name} in {without_password(tuning.storage)} is of another tuning: {key} is "
+            f"{there.get(key)} there and {asked[key]} here; choose another --study-name"
+        )
+    return study
+
+
+class _ByNumber(BaseSampler):
+    """A sampler seeded by the number of each trial.
+
+    So no two workers draw the same values, and with one worker a study comes out the same each time.
+    """
+
+    def __init__(self, make: Callable[[int], BaseSampler]) -> None:
+        self._make = make
+        self._number, self._sampler = -1, make(0)
+
+    def _of(self, trial: FrozenTrial) -> BaseSampler:
+        if trial.number != self._number:
+            self._number, self._sampler = trial.number, self._make(trial.number)
+        return self._sampler
+
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, Any]:
+        return self._of(trial).infer_relative_search_space(study, trial)
+
+    def sample_relative(self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, Any]) -> dict[str, Any]:
+        return self._of(trial).sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: Any
+    ) -> Any:
+        return self._of(trial).sample_independent(study, trial, param_name, param_distribution)
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        self._of(trial).before_trial(study, trial)
+
+    def after_trial(
+        self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
+    ) -> None:
+        self._of(trial).after_trial(study, trial, state, values)
+
+
+def _make_sampler(tuning: Tuning) -> BaseSampler:
+    if tuning.sampler == "grid":
+        return GridSampler(grid_of(tuning.space), seed=0)
+    if tuning.sampler == "random":
+        return _ByNumber(lambda number: RandomSampler(seed=number))
+    return _ByNumber(lambda number: TPESampler(seed=number))
+
+
+def _make_pruner(tuning: Tuning) -> optuna.pruners.BasePruner:
+    if tuning.pruner == "none":
+        return optuna.pruners.NopPruner()
+    # The first third of a run says little: a learning rate may not have had its warm-up.
+    spared = tuning.runs({})[0].settings["checkpoints"] // 3
+    return optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=spared + 1)  # Optuna spares those below it
+
+
+# Which trials there are ---------------------------------------------------------------------------------------------
+
+
+def counted(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+    """The trials that have begun, without those that another was queued instead of."""
+    replaced = {number for trial in trials for number in trial.user_attrs.get("instead_of", ())}
+    return [trial for trial in trials if trial.state != TrialState.WAITING and trial.number not in replaced]
+
+
+def _queue_again(study: optuna.Study, trial: FrozenTrial, *, lost: int) -> None:
+    """Queue the same values once more, for whichever worker comes next."""
+    before = trial.user_attrs.get("instead_of", [])
+    study.add_trial(
+        optuna.create_trial(
+            state=TrialState.WAITING,
+            params=trial.params,
+            distributions=trial.distributions,
+            user_attrs={"instead_of": [*before, trial.number], "lost": lost},
+            system_attrs=trial.system_attrs,
+        )
+    )
+
+
+def _lost(study: optuna.Study, trial: FrozenTrial) -> None:
+    """Try a trial again whose worker died, unless it takes every worker with it."""
+    lost = trial.user_attrs.get("lost", 0)
+    if lost < LOSSES:
+        _queue_again(study, trial, lost=lost + 1)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a study is."""
+
+    done: int
+    total: int
+    running: int
+    pruned: int
+    failed: int
+    best: FrozenTrial | None
+
+
+def standing(study: optuna.Study, total: int) -> Standing:
+    trials = counted(study.get_trials(deepcopy=False))
+    states = [trial.state for trial in trials]
+    running = states.count(TrialState.RUNNING)
+    return Standing(
+        done=len(trials) - running,
+        total=max(total, len(trials)),
+        running=running,
+        pruned=states.count(TrialState.PRUNED),
+        failed=states.count(TrialState.FAIL),
+        best=best_trial(trials),
+    )
+
+
+def best_trial(trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
+    """The complete trial with the highest validation score, the earliest of equals."""
+    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+    return max(complete, key=lambda trial: (trial.values[0], -trial.number), default=None)
+
+
+# One trial ----------------------------------------------------------------------------------------------------------
+
+
+class _SurplusError(Exception):
+    """Another worker was quicker to begin the last trial."""
+
+
+class _TrialFailedError(Exception):
+    """A trial that could not end, which is no fault of the study."""
+
+
+class Objective:
+    """The mean over the pairs of the best validation score of a run's checkpoints.
+
+    It sees nothing of a run but that score: no test score reaches the study.
+    """
+
+    def __init__(self, tuning: Tuning) -> None:
+        self.tuning = tuning
+        self.number: int | None = None
+        """Of the trial that was begun last."""
+        self.at_work = False
+        self.stop = False
+        """Whether the worker was asked to end."""
+        self._graphs: dict[int, Data] = {}
+
+    def __call__(self, trial: Trial) -> float:
+        self.number, self.at_work = trial.number, True
+        try:
+            if self.stop:
+                raise KeyboardInterrupt
+            return self._try(trial)
+        finally:
+            self.at_work = False
+
+    def interrupt(self) -> None:
+        """End the trial at work; where none is, what the storage is being told now is told to its end."""
+        self.stop = True
+        if self.at_work:
+            raise KeyboardInterrupt
+
+    def _try(self, trial: Trial) -> float:
+        ahead = [other for other in counted(trial.study.get_trials(deepcopy=False)) if other.number < trial.number]
+        if len(ahead) >= self.tuning.trials:
+            raise _SurplusError
+        trial.set_user_attr("worker", f"{socket.gethostname()} {os.getpid()}")
+        try:
+            runs = self.tuning.runs({key: _suggest(trial, key, found) for key, found in self.tuning.space.items()})
+            trial.set_user_attr("runs", [run.digest() for run in runs])
+            return self._score(trial, runs)
+        except optuna.TrialPruned:
+            raise
+        except Exception as error:
+            if isinstance(error, optuna.exceptions.StorageInternalError) or _disk_is_full(error):
+                raise
+            trial.set_user_attr("error", " ".join(f"{type(error).__name__}: {error}".split()))
+            raise _TrialFailedError from error
+
+    def _score(self, trial: Trial, runs: Sequence[Run]) -> float:
+        last = runs[0].settings["checkpoints"]
+        done = all(store.state(self.tuning.folder / run.digest()) == store.DONE for run in runs)
+        best = [-float("inf")] * len(runs)
+        with ExitStack() as held:
+            # All pairs side by side, so that what is reported at a checkpoint is of all of them.
+            curves = [held.enter_context(closing(self._curve(run))) for run in runs]
+            for step, scores in enumerate(itertools.zip_longest(*curves), start=1):
+                best = [high if now is None else max(high, now) for high, now in zip(best, scores, strict=True)]
+                trial.report(sum(best) / len(best), step)
+                if step < last and not done and trial.should_prune():
+                    raise optuna.TrialPruned
+        return sum(best) / len(best)
+
+    def _curve(self, run: Run) -> Generator[float, None, None]:
+        """The validation score of each checkpoint of ``run``, which is carried out unless it is done already."""
+        folder, select = self.tuning.folder / run.digest(), self.tuning.select
+        while True:
+            found = store.look(folder)
+            if found.state in (store.FAILED, store.BROKEN):
+                raise RunFailedError(f"{folder}: {found.reason}")
+            if found.result is not None:
+                yield from (point[select] for point in found.result["curve"])
+                return
+            begun = False
+            try:
+                for epoch in execute(run, self._graph(run), folder, device=self.tuning.device):
+                    if epoch.pause:
+                        begun = True
+                        yield epoch.record[select]
+                if begun:
+                    return
+            except store.HeldError:  # another worker has the same settings: its score will do
+                time.sleep(1.0)
+            except Exception as error:
+                if not _disk_is_full(error):
+                    with suppress(MarioError):
+                        write_text(folder / "error.txt", traceback.format_exc())
+                raise
+
+    def _graph(self, run: Run) -> Data:
+        if run.split_seed not in self._graphs:
+            self._graphs[run.split_seed] = self.tuning.load(run.split_seed)
+        return self._graphs[run.split_seed]
+
+
+def _suggest(trial: Trial, key: str, found: Any) -> Any:
+    if not isinstance(found, Between):
+        return trial.suggest_categorical(key, found.values)
+    if isinstance(found.low, int):
+        return trial.suggest_int(key, found.low, int(found.high), log=found.log)
+    return trial.suggest_float(key, found.low, found.high, log=found.log)
+
+
+def _disk_is_full(error: BaseException) -> bool:
+    from mario.experiments.launch.worker import disk_is_full
+
+    return disk_is_full(error)
+
+
+# One worker ---------------------------------------------------------------------------------------------------------
+
+
+def work(tuning: Tuning, until: float | None = None, objective: Objective | None = None) -> None:
+    """Take trials until the study has as many as it should and none is at work any more.
+
+    Whoever waits for others takes over what they lose. With ``until``, a time of the clock, no trial begins after it.
+    A trial that is interrupted is queued again, and its runs go on from their checkpoints.
+    """
+    study = open_study(tuning)
+    objective = objective or Objective(tuning)
+    while not objective.stop:
+        _queue_lost(study, tuning)
+        trials = counted(study.get_trials(deepcopy=False))
+        if until is not None and time.time() >= until:
+            return
+        if len(trials) >= tuning.trials:
+            if not any(trial.state == TrialState.RUNNING for trial in trials):
+                return
+            time.sleep(min(1.0, tuning.heartbeat))
+            continue
+        objective.number = None
+        try:
+            no_fault = (_SurplusError, _TrialFailedError)
+            study.optimize(objective, n_trials=1, catch=no_fault, callbacks=[_queue_surplus])
+        except BaseException:
+            if objective.number is not None:
+                _give_back(study, objective.number)
+            raise
+
+
+def _queue_lost(study: optuna.Study, tuning: Tuning) -> None:
+    """Queue again what was lost with its worker: silent for too long, or killed before it could give a sign of life."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        optuna.storages.fail_stale_trials(study)
+    long_ago = datetime.now() - timedelta(seconds=60 * tuning.heartbeat)
+    for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
+        if "worker" not in trial.user_attrs and trial.datetime_start and trial.datetime_start < long_ago:
+            with suppress(ValueError):  # another worker has seen it too
+                study.tell(trial.number, state=TrialState.FAIL)
+                _lost(study, trial)
+
+
+def _queue_surplus(study: optuna.Study, trial: FrozenTrial) -> None:
+    if trial.state == TrialState.FAIL and "worker" not in trial.user_attrs:
+        _queue_again(study, trial, lost=trial.user_attrs.get("lost", 0))
+
+
+def _give_back(study: optuna.Study, number: int) -> None:
+    with suppress(Exception):  # the storage may be what failed; then its silence will tell the others
+        trial = study.get_trials(deepcopy=False)[number]
+        if trial.state == TrialState.FAIL:
+            _queue_again(study, trial, lost=trial.user_attrs.get("lost", 0))
+
+
+def _worker(tuning: Tuning, until: float | None) -> None:
+    """The process of a worker: one thread, and it ends when its parent does."""
+    import torch
+
+    torch.set_num_threads(1)
+    objective = Objective(tuning)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signal_number, signal.SIG_IGN)  # Ctrl-C comes from the terminal and from the parent
+        objective.interrupt()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        work(tuning, until, objective)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        sys.exit(f"mario: a worker of the tuning ended: {' '.join(str(error).split()) or type(error).__name__}")
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+# All of it ----------------------------------------------------------------------------------------------------------
+
+
+def retry_failed(tuning: Tuning) -> int:
+    """Queue every trial again that failed, and make its runs ready; return how many there were."""
+    study = open_study(tuning)
+    failed = [trial for trial in counted(study.get_trials()) if trial.state == TrialState.FAIL]
+    for trial in failed:
+        for digest in trial.user_attrs.get("runs", ()):
+            store.clear_for_retry(tuning.folder / digest)
+        _queue_again(study, trial, lost=0)
+    return len(failed)
+
+
+def tune(tuning: Tuning, *, workers: int = 2, timeout: float | None = None) -> Iterator[Standing]:
+    """Carry the study to ``tuning.trials`` trials with ``workers`` processes of one thread, here and wherever else.
+
+    Other processes, on this machine or others, may work at the same study: all of them end when it has as many trials
+    as were asked for. After ``timeout`` seconds no trial begins; those at work end.
+    """
+    tuning.load(tuning.pairs[0][0])  # what is wrong with the data is told once and not by every trial
+    study = open_study(tuning)
+    until = None if timeout is None else time.time() + timeout
+    context = multiprocessing.get_context("spawn")
+    processes: list[BaseProcess] = []
+    deaths, done_at_death = 0, -1
+    now = standing(study, tuning.trials)
+    yield now
+    if now.done >= tuning.trials:
+        return
+    try:
+        for _ in range(min(workers, tuning.trials)):
+            processes.append(_start(context, tuning, until))
+        while processes:
+            time.sleep(0.5)
+            ended = [process for process in processes if not process.is_alive()]
+            processes = [process for process in processes if process.is_alive()]
+            now = standing(study, tuning.trials)
+            yield now
+            for process in ended:
+                if process.exitcode == 0:
+                    continue
+                deaths = deaths + 1 if now.done == done_at_death else 1
+                done_at_death = now.done
+                if deaths < DEATHS:
+                    processes.append(_start(context, tuning, until))
+        if deaths >= DEATHS and now.done < tuning.trials:
+            raise RunFailedError(
+                f"workers of the tuning died {deaths} times in a row; {now.done} of {tuning.trials} trials are done "
+                "and kept, and the same command goes on"
+            )
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join(20)
+            if process.is_alive():
+                process.kill()
+
+
+def _start(context: Any, tuning: Tuning, until: float | None) -> BaseProcess:
+    process: BaseProcess = context.Process(target=_worker, args=(tuning, until), daemon=True)
+    process.start()
+    return process
+
+
+def importance(study: optuna.Study) -> dict[str, float]:
+    """How much each searched setting decided, by PED-ANOVA, from 1 for all of it; none of fewer than ten trials."""
+    complete = [trial for trial in study.get_trials(deepcopy=False) if trial.state == TrialState.COMPLETE]
+    if len(complete) < 10 or len({trial.values[0] for trial in complete}) < 2:
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return optuna.importance.get_param_importances(study)
+
+
+def write_best(tuning: Tuning, trial: FrozenTrial, path: Path) -> None:
+    """Write the complete settings of ``trial`` to a file that ``mario run --settings`` takes."""
+    run = tuning.runs(trial.params)[0].as_dict()
+    searched = ", ".join(f"{key} = {value}" for key, value in trial.params.items())
+    write_settings_file(
+        path,
+        run,
+        comment=f"The best of the study {tuning.name}: trial {trial.number}, mean {tuning.select} "
+        f"{trial.values[0]:.4f} over {len(tuning.pairs)} pairs of split and seed.\nSearched: {searched}.\n"
+        f"mario run {tuning.dataset} --settings {path.name}",
+    )

@@ -1,0 +1,101 @@
+"""Where a tuning keeps its trials: an SQLite file, or a database that several machines can reach."""
+
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mario.errors import MarioError, RunFailedError
+
+if TYPE_CHECKING:
+    import optuna
+
+ATTEMPTS = 4
+
+
+def storage_url(storage: str | Path) -> str:
+    """The URL of ``storage``, a file or a URL already.
+
+    Example:
+        >>> storage_url("sqlite:///trials.db")
+        'sqlite:///trials.db'
+        >>> storage_url("postgresql://me@example.org/tuning")  # the driver that the extra `postgres` installs
+        'postgresql+psycopg://me@example.org/tuning'
+    """
+    text = str(storage)
+    if "://" not in text:
+        return f"sqlite:///{Path(text).expanduser().absolute()}"
+    scheme, _, rest = text.partition("://")
+    return f"postgresql+psycopg://{rest}" if scheme in ("postgres", "postgresql") else text
+
+
+def without_password(url: str) -> str:
+    """``url`` as it may be shown.
+
+    Example:
+        >>> without_password("postgresql+psycopg://me:secret@example.org:5432/tuning?password=secret")
+        'postgresql+psycopg://me@example.org:5432/tuning'
+    """
+    scheme, separator, rest = url.partition("://")
+    place = rest.partition("?")[0]
+    # A password may hold an @ that nobody escaped: what stands before the last one is who, up to its first colon.
+    who, at, where = place.rpartition("@")
+    return f"{scheme}{separator}{who.partition(':')[0]}{at}{where}"
+
+
+def open_storage(
+    url: str, *, heartbeat: int, lost: "Callable[[optuna.Study, optuna.trial.FrozenTrial], None]"
+) -> "optuna.storages.RDBStorage":
+    """The storage at ``url``, made if it is not there. ``lost`` is called with a trial whose worker's heart stopped."""
+    import optuna
+    import sqlalchemy.exc
+
+    arguments: dict[str, Any] = {"pool_pre_ping": True}  # a server may have closed what was idle for a long run
+    if url.startswith("sqlite:"):
+        _make_folder(url)
+        arguments["connect_args"] = {"timeout": 60}  # one writes at a time, the others wait
+    elif url.startswith(("postgresql", "mysql", "mariadb")):
+        arguments["connect_args"] = {"connect_timeout": 10}
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                return optuna.storages.RDBStorage(
+                    url,
+                    engine_kwargs=dict(arguments),
+                    heartbeat_interval=heartbeat,
+                    grace_period=6 * heartbeat,
+                    heartbeat_stale_trial_callback=lost,
+                )
+        except ImportError as error:
+            needed = "mario-gcl[postgres]" if "psycopg" in url else "the driver that it names"
+            raise MarioError(
+                f"the storage {without_password(url)} needs a driver: pip install '{needed}' ({_first_line(error)})"
+            ) from None
+        except sqlalchemy.exc.ArgumentError:
+            raise MarioError(f"the storage {without_password(url)} is neither a file nor a database URL") from None
+        except (sqlalchemy.exc.SQLAlchemyError, RuntimeError) as error:
+            # Two workers that both make the tables: the one that comes second finds them at the next attempt.
+            if attempt == ATTEMPTS:
+                raise RunFailedError(
+                    f"cannot reach the storage {without_password(url)}: {_first_line(error, hide=url)}"
+                ) from None
+            time.sleep(0.25 * attempt)
+    raise AssertionError("unreachable")
+
+
+def _make_folder(url: str) -> None:
+    place = url.partition("///")[2].partition("?")[0]
+    if place and place != ":memory:":
+        try:
+            Path(place).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunFailedError(f"cannot reach the storage {url}: {error.strerror}") from None
+
+
+def _first_line(error: BaseException, hide: str = "") -> str:
+    """The first line of an error's cause, without the password in ``hide``."""
+    line = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+    secret = hide.partition("://")[2].rpartition("@")[0].partition(":")[2]
+    return line.replace(secret, "***") if secret else line
