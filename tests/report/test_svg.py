@@ -6,7 +6,8 @@ import xml.etree.ElementTree as ET
 import matplotlib
 from matplotlib.figure import Figure
 
-from mario.report.svg import BLUE, INK, style, to_svg
+from mario.report.pictures.palette import BLUE
+from mario.report.svg import INK, style, to_svg
 
 
 def drawing(name: str) -> str:

@@ -5,13 +5,10 @@ from typing import Any
 import numpy as np
 
 from mario.errors import MarioError
-from mario.report.svg import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILLION, YELLOW, style, to_svg
+from mario.report.pictures.maps import LARGEST, largest_classes
+from mario.report.pictures.palette import BLUE, COLOURS, GREY, MARKERS, VERMILLION
+from mario.report.svg import style, to_svg
 
-# Colour and shape both say the class, so that neither has to be seen.
-_CLASSES = (
-    *((BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (VERMILLION, "D")),
-    *((PURPLE, "v"), (SKY, "P"), (YELLOW, "X"), (INK, "*")),
-)
 _RASTER_ABOVE = 3000
 
 
@@ -75,8 +72,7 @@ def plot_embeddings(
         kept = np.sort(np.random.default_rng(random_state).choice(total, max_nodes, replace=False))
         z, y, ood = z[kept], y[kept], ood[kept]
     xy = tsne(z, random_state=random_state)
-    classes, sizes = np.unique(y, return_counts=True)
-    largest = np.sort(classes[np.argsort(-sizes, kind="stable")][: len(_CLASSES)])
+    classes, largest = np.unique(y), largest_classes(y, LARGEST)
     rasterise = len(xy) > _RASTER_ABOVE
     size = float(np.clip(9000 / len(xy), 3.0, 14.0))
 
@@ -85,8 +81,9 @@ def plot_embeddings(
         by_class, by_shift = figure.subplots(1, 2)
         rest = ~np.isin(y, largest)
         if rest.any():
-            _scatter(by_class, xy[rest], "#888888", ".", "others", size, rasterise)
-        for label, (colour, marker) in zip(largest, _CLASSES, strict=False):
+            _scatter(by_class, xy[rest], GREY, ".", "others", size, rasterise)
+        # Colour and shape both say the class, so that neither has to be seen.
+        for label, colour, marker in zip(largest, COLOURS, MARKERS, strict=False):
             _scatter(by_class, xy[y == label], colour, marker, f"class {label}", size, rasterise)
         _scatter(by_shift, xy[~ood], BLUE, "o", "in distribution (ID)", size, rasterise)
         _scatter(by_shift, xy[ood], VERMILLION, "^", "out of distribution (OOD)", size, rasterise)

@@ -8,10 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe & Ito's palette, told apart by colour-blind readers; its black is the page's own ink here (INK).
-BLUE, ORANGE, GREEN, VERMILLION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, YELLOW = "#CC79A7", "#56B4E9", "#F0E442"
-
 # A colour no figure uses otherwise: in the SVG it becomes currentColor, the text colour of the page around it.
 INK = "#010203"
 
@@ -19,43 +15,55 @@ _STYLE = {
     "svg.fonttype": "none",
     # A dollar sign in a method's name is a dollar sign.
     "text.parse_math": False,
+    # The family that matplotlib brings along, and a word for browsers without it. Sizes are those of print: no text
+    # below 8 pt at the width of a column or of a page.
     "font.family": "sans-serif",
-    "font.size": 10,
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.5,
     "text.color": INK,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
-    "axes.titlesize": 11,
+    "axes.titlesize": 9,
     "axes.titleweight": "bold",
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.facecolor": "none",
+    "axes.axisbelow": True,
     "figure.facecolor": "none",
     "savefig.facecolor": "none",
+    "hatch.color": INK,
+    "hatch.linewidth": 0.5,
     "xtick.color": INK,
     "ytick.color": INK,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
     "grid.color": INK,
     "grid.alpha": 0.15,
     "grid.linewidth": 0.6,
+    "legend.fontsize": 8,
     "legend.frameon": False,
 }
 
 
 def style(name: str) -> dict[Any, Any]:
-    """Settings for ``matplotlib.rc_context``, under which a figure is drawn *and* passed to `to_svg`."""
+    """Settings for ``matplotlib.rc_context``, under which a figure is drawn; `to_svg` has them of itself."""
     return _STYLE | {"svg.hashsalt": name}
 
 
 def to_svg(figure: "Figure", *, name: str, title: str, description: str) -> str:
     """The figure as an ``<svg>`` element: scalable, labelled for screen readers, the same bytes every time.
 
-    Every id in it begins with ``name``, which must be unique on the page.
+    Every id in it begins with ``name``, which must be unique on the page. It fills its container; ``--inches`` is its
+    width in print, so that a page can say how large or small it may become.
     """
+    import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    FigureCanvasSVG(figure).print_svg(buffer, metadata=nothing)
+    with matplotlib.rc_context(style(name)):
+        FigureCanvasSVG(figure).print_svg(buffer, metadata=nothing)
     prefix = re.sub(r"[^A-Za-z0-9-]", "-", name)
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
@@ -69,7 +77,8 @@ def to_svg(figure: "Figure", *, name: str, title: str, description: str) -> str:
     head, body = text.split(">", 1)
     head = re.sub(r'\s(width|height)="[^"]*"', "", head)
     return (
-        f'{head} role="img" aria-labelledby="{prefix}-title {prefix}-desc">'
+        f'{head} style="--inches: {figure.get_figwidth():g}" role="img" '
+        f'aria-labelledby="{prefix}-title {prefix}-desc">'
         f'<title id="{prefix}-title">{escape(title)}</title>'
         f'<desc id="{prefix}-desc">{escape(description)}</desc>{body.strip()}'
     )

@@ -1,0 +1,104 @@
+"""Bars with error bars: test groups of one case (the paper's Figure 4) or ID and OOD of several (Figures 5 and 6)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from mario.errors import MarioError
+from mario.report.pictures.palette import looks
+from mario.report.pictures.picture import PAGE, Drawing, sheet
+from mario.report.pictures.rows import (
+    Result,
+    groups_of,
+    mean_and_sd,
+    metric_of,
+    percents,
+    row_labels,
+    runs_per_row,
+)
+from mario.report.svg import INK
+
+_FIGURE_AT = 10.0  # points that a bar must be wide to carry its figure
+
+
+def bars(cases: Mapping[str, Iterable[Result]], *, rows: Sequence[str] | None = None, title: str = "") -> Drawing:
+    """Mean and standard deviation over runs of every row, in clusters.
+
+    A case whose results have test groups has a cluster for each of them; any other has one for ID and one for OOD. Bars
+    begin at zero.
+
+    Example:
+        >>> from mario.report.pictures import bars
+        >>> runs = [{"method": "mario", "scores": {"id_test": 0.9, "ood_test": v}} for v in (0.7, 0.8)]
+        >>> bars({"good-cbas": runs}).description
+        'Mean accuracy in percent over 2 runs. good-cbas ID: mario 90.0 ± 0.0. good-cbas OOD: mario 75.0 ± 7.1.'
+    """
+    found = {case: list(results) for case, results in cases.items()}
+    every = [result for results in found.values() for result in results]
+    shown = list(row_labels(every) if rows is None else rows)
+    clusters: list[tuple[str, dict[str, np.ndarray]]] = []
+    for case, results in found.items():
+        groups = groups_of(results)
+        places: list[tuple[str, str, str | None]] = [(group, "ood_test", group) for group in groups] or [
+            (f"{case}\nID", "id_test", None),
+            (f"{case}\nOOD", "ood_test", None),
+        ]
+        for name, score, group in places:
+            values = {row: percents(results, row, score, group) for row in shown}
+            if any(map(len, values.values())):
+                clusters.append((name, values))
+    if not clusters:
+        raise MarioError(f"results must hold test scores of {', '.join(shown) or 'some row'}, got none")
+    look = looks(shown)
+    pitch = 0.84 / len(shown)
+    points = (PAGE - 0.6) * 72 / len(clusters) * pitch
+    highest = 0.0
+    with sheet(PAGE, 2.9) as figure:
+        axis = figure.subplots()
+        for place, row in enumerate(shown):
+            for at, (_, values) in enumerate(clusters):
+                if not len(values[row]):
+                    continue
+                mean, sd = mean_and_sd(values[row])
+                x = at + (place - (len(shown) - 1) / 2) * pitch
+                axis.bar(
+                    *(x, mean, 0.92 * pitch),
+                    yerr=sd if len(values[row]) > 1 else None,
+                    color=look[row].colour,
+                    hatch=look[row].hatch,
+                    edgecolor=INK,
+                    linewidth=0.6,
+                    error_kw={"ecolor": INK, "elinewidth": 0.9, "capsize": min(2.0, points / 5)},
+                )
+                highest = max(highest, mean + sd)
+                if points >= _FIGURE_AT:
+                    text = f"{mean:.1f}"
+                    axis.annotate(
+                        *(text, (x, mean + sd)),
+                        xytext=(0, 3),
+                        textcoords="offset points",
+                        ha="center",
+                        va="bottom",
+                        fontsize=8,
+                        rotation=0 if points >= 24 else 90,
+                    )
+            key = {"color": look[row].colour, "hatch": look[row].hatch, "edgecolor": INK, "linewidth": 0.6}
+            axis.bar([np.nan], [np.nan], label=row, **key)
+        # Room for the figures above the highest bar, and no tick above all that a score can be.
+        top = highest * (1.18 if points >= _FIGURE_AT else 1.04) or 1.0
+        axis.set_ylim(0, top)
+        axis.set_yticks([tick for tick in axis.get_yticks() if tick <= min(top, 100)])
+        axis.set_xticks(range(len(clusters)), [name for name, _ in clusters])
+        axis.tick_params(axis="x", length=0)
+        axis.set_xlim(-0.5, len(clusters) - 0.5)
+        axis.set_ylabel(f"{metric_of(every)}, %")
+        axis.grid(axis="y")
+        figure.legend(loc="outside lower center", ncols=min(6, len(shown)), handlelength=1.6)
+    sentences = []
+    for name, values in clusters:
+        each = [f"{row} {mean_and_sd(v)[0]:.1f} ± {mean_and_sd(v)[1]:.1f}" for row, v in values.items() if len(v)]
+        sentences.append(f"{' '.join(name.split())}: {', '.join(each)}.")
+    n = runs_per_row(every, shown) if len(found) == 1 else "the runs"
+    return Drawing(
+        figure, title or "Scores in groups", f"Mean {metric_of(every)} in percent over {n}. {' '.join(sentences)}"
+    )

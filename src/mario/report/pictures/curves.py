@@ -1,0 +1,158 @@
+"""Metric score curves over training, as the paper's Figures 9 and 11 to 14 show them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mario.errors import MarioError
+from mario.report.pictures.palette import BLUE, ORANGE, SKY, VERMILLION
+from mario.report.pictures.picture import COLUMN, PAGE, Drawing, sheet
+from mario.report.pictures.rows import Result, band, chosen_rows, metric_of, over_steps, row_labels, row_of
+from mario.report.svg import INK, to_svg
+
+
+@dataclass(frozen=True)
+class Series:
+    """How one of the five scores is drawn: blue squares ID, orange dots OOD, dashed for validation."""
+
+    key: str
+    label: str
+    colour: str
+    dash: tuple[float, ...]
+    marker: str
+
+
+SERIES = (
+    Series("train", "training", INK, (1.0, 1.5), ""),
+    Series("id_val", "ID validation", SKY, (4.0, 1.5), "s"),
+    Series("id_test", "ID test", BLUE, (), "s"),
+    Series("ood_val", "OOD validation", ORANGE, (4.0, 1.5), "o"),
+    Series("ood_test", "OOD test", VERMILLION, (), "o"),
+)
+
+
+def rows_with_curves(results: Iterable[Result]) -> list[str]:
+    """Rows that were looked at more than once while training; a control has a single point and no curve."""
+    return row_labels(result for result in results if len(result.get("curve") or ()) > 1)
+
+
+def limits(results: Iterable[Result], rows: Sequence[str] | None = None) -> tuple[float, float]:
+    """A range of percent that holds every mean ± sd of every row, so that panels can be compared."""
+    results = list(results)
+    ends = []
+    for row in rows_with_curves(results) if rows is None else rows:
+        for series in SERIES:
+            _, mean, sd = _percent_band(results, row, series.key)
+            ends += [*(mean - sd), *(mean + sd)]
+    if not ends:
+        raise MarioError("results must hold at least one run whose curve has two points or more")
+    low, high = min(ends), max(ends)
+    margin = 0.04 * max(high - low, 1.0)
+    return max(0.0, low - margin), min(100.5, high + margin)
+
+
+def curves(
+    results: Iterable[Result],
+    *,
+    rows: Sequence[str] | None = None,
+    ylim: tuple[float, float] | None = None,
+    legend: bool = True,
+    title: str = "",
+) -> Drawing:
+    """One panel a row: mean over runs, and a band of one standard deviation; all panels have one scale.
+
+    Example:
+        >>> from mario.report.pictures import curves
+        >>> scores = {"train": 0.9, "id_val": 0.8, "id_test": 0.8, "ood_val": 0.7, "ood_test": 0.6}
+        >>> run = {"method": "grace", "metric": "accuracy", "curve": [scores | {"step": 10}, scores | {"step": 20}]}
+        >>> curves([run]).title
+        'Score curves of grace'
+    """
+    results = list(results)
+    shown = chosen_rows(results, rows, rows_with_curves(results), "a curve of two points or more")
+    low, high = ylim or limits(results, shown)
+    columns = min(3, len(shown))
+    lines = -(-len(shown) // columns)
+    with sheet(
+        COLUMN if columns == 1 else PAGE, 2.35 * lines + (0 if not legend else 0.6 if columns == 1 else 0.3)
+    ) as figure:
+        axes = figure.subplots(lines, columns, squeeze=False, sharey=True).flat
+        for index, axis in enumerate(axes):
+            if index >= len(shown):
+                axis.set_axis_off()
+                continue
+            _draw(axis, results, shown[index])
+            axis.set_ylim(low, high)
+            n = sum(row_of(result) == shown[index] for result in results)
+            axis.set_title(f"{shown[index]} (n = {n})", loc="left")
+            axis.set_xlabel("optimiser steps")
+            axis.locator_params(axis="x", nbins=5)
+            axis.set_ylabel(f"{metric_of(results)}, %" if index % columns == 0 else "")
+            axis.grid(axis="y")
+        if legend:
+            keys: dict[str, Any] = {}
+            for axis in figure.axes:
+                keys |= dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+            ncols = 5 if columns > 1 else 2
+            figure.legend(list(keys.values()), list(keys), loc="outside lower center", ncols=ncols, handlelength=2.6)
+    return Drawing(figure, title or f"Score curves of {', '.join(shown)}", _in_words(results, shown))
+
+
+def plot_curves(
+    results: Iterable[Result],
+    *,
+    methods: Sequence[str] | None = None,
+    ylim: tuple[float, float] | None = None,
+    legend: bool = True,
+    name: str = "curves",
+) -> str:
+    """`curves` as an SVG for a page.
+
+    Example:
+        >>> from mario.report import plot_curves
+        >>> scores = {"train": 0.9, "id_val": 0.8, "id_test": 0.8, "ood_val": 0.7, "ood_test": 0.6}
+        >>> run = {"method": "grace", "metric": "accuracy", "curve": [scores | {"step": 10}, scores | {"step": 20}]}
+        >>> plot_curves([run])[:4]
+        '<svg'
+    """
+    drawing = curves(results, rows=methods, ylim=ylim, legend=legend)
+    return to_svg(drawing.figure, name=name, title=drawing.title, description=drawing.description)
+
+
+def _draw(axis: Any, results: Sequence[Result], row: str) -> None:
+    for series in SERIES:
+        steps, mean, sd = _percent_band(results, row, series.key)
+        if not len(steps):
+            continue
+        # The bands of the two test scores are what the eye is to compare; the others stay faint behind them.
+        alpha = 0.05 if series.dash else 0.16
+        axis.fill_between(steps, mean - sd, mean + sd, color=series.colour, alpha=alpha, linewidth=0)
+        dashes = {"dashes": series.dash} if series.dash else {}
+        width = 2.0 if not series.dash else 1.4
+        axis.plot(
+            *(steps, mean),
+            color=series.colour,
+            linewidth=width,
+            label=series.label,
+            marker=series.marker,
+            markersize=3.5,
+            markevery=max(1, len(steps) // 6),
+            **dashes,
+        )
+
+
+def _percent_band(results: Sequence[Result], row: str, key: str) -> tuple[Any, Any, Any]:
+    steps, mean, sd = band(over_steps(results, row, key))
+    return steps, 100 * mean, 100 * sd
+
+
+def _in_words(results: Sequence[Result], rows: Sequence[str]) -> str:
+    sentences = []
+    for row in rows:
+        ends = []
+        for series in SERIES:
+            steps, mean, _ = _percent_band(results, row, series.key)
+            if len(steps):
+                ends.append(f"{series.label} {mean[0]:.1f} to {mean[-1]:.1f}")
+        sentences.append(f"{row}, first to last checkpoint, percent: {', '.join(ends)}.")
+    return " ".join(sentences)

@@ -1,0 +1,184 @@
+"""All pictures that a study asks for, from what its runs have come to."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from mario.errors import MarioError
+from mario.evaluation import SETS
+from mario.experiments.plan import Collected, CollectedCase
+from mario.experiments.ranking import Ranking, average_ranks
+from mario.graphs import load_dataset
+from mario.report.maps import map_of
+from mario.report.pictures.bars import bars
+from mario.report.pictures.boxes import SIDE_BY_SIDE, boxes
+from mario.report.pictures.curves import curves, rows_with_curves
+from mario.report.pictures.differences import differences
+from mario.report.pictures.grid import grid
+from mario.report.pictures.invariance import invariance_curves, rows_with_invariance
+from mario.report.pictures.label_rates import label_counts, label_rates
+from mario.report.pictures.maps import Map, embedding_maps, id_and_ood_maps
+from mario.report.pictures.picture import Drawing, Picture, save_picture
+from mario.report.pictures.ranks import ranks
+from mario.report.pictures.rows import groups_of, row_labels
+from mario.report.svg import to_svg
+from mario.report.tables import long_rows
+
+# A picture that is made: its kind, its case (none if it is of the whole study), what sets it apart, and how.
+Made = tuple[str, str, str, Callable[[], Drawing]]
+_PHOTO = ("erm", "eerm", "grace", "mario")  # of the paper's Figure 3
+
+
+def draw(
+    collected: Collected,
+    folder: Path,
+    *,
+    root: Path | None = None,
+    complain: Callable[[str], None] | None = None,
+) -> list[Picture]:
+    """Draw what the plan's ``show`` asks for, as files in ``folder`` and as SVG for a page.
+
+    A case without a finished run has no picture. ``table`` is drawn as our scores beside the paper's, where it prints
+    any. ``root`` is the folder of datasets: maps that are not in the cache and label rates need the graph. What cannot
+    be drawn is left out, and ``complain`` is told.
+
+    Example:
+        >>> import tempfile
+        >>> from mario.experiments.plan import Collected, CollectedCase, make_plan
+        >>> from mario.experiments.study_files import find_study
+        >>> from mario.report.pictures import draw
+        >>> plan = make_plan(find_study("inductive-concept"), datasets=["good-cbas"], seeds=1)
+        >>> place = {"name": "good-cbas-concept-inductive", "dataset": "good-cbas", "domain": "color"}
+        >>> result = {"label": "mario", "method": "mario", "scores": {"id_test": 0.9, "ood_test": 0.8}}
+        >>> case = CollectedCase(**place, shift="concept", setting="inductive", asked=1, missing=None, results=[result])
+        >>> [picture.name for picture in draw(Collected(plan, [case]), Path(tempfile.mkdtemp()))]
+        ['inductive-concept-bars']
+    """
+    pictures = []
+    for kind, case, apart, make in _asked_for(collected, root):
+        name = "-".join(part for part in (collected.plan.study, kind, case, apart) if part)
+        try:
+            drawing = make()
+        except MarioError as error:
+            if complain:
+                complain(f"no picture {name}: {error}")
+            continue
+        pictures.append(
+            Picture(
+                name=name,
+                kind=kind,
+                case=case,
+                title=drawing.title,
+                description=drawing.description,
+                svg=to_svg(drawing.figure, name=name, title=drawing.title, description=drawing.description),
+                paths=tuple(save_picture(drawing.figure, folder / name, title=drawing.title)),
+            )
+        )
+    return pictures
+
+
+def _asked_for(collected: Collected, root: Path | None) -> Iterator[Made]:
+    for kind in collected.plan.show:
+        if kind == "ranks":
+            if any(case.results for case in collected.cases):
+                yield kind, "", "", lambda: ranks(_ranking(collected), subject=collected.plan.subject)
+        elif kind == "bars":
+            yield from _bars(collected)
+        else:
+            for case in collected.cases:
+                yield from _of_case(kind, collected, case, root)
+
+
+def _of_case(kind: str, collected: Collected, case: CollectedCase, root: Path | None) -> Iterator[Made]:
+    results, where = case.results, _where(case)
+    shown = _rows(collected, case)
+    if kind == "label-rates" and not case.missing:
+        yield kind, case.name, "", lambda: label_rates(_counts(case, root), title=f"Label rates of {case.dataset}")
+    elif kind == "curves" and (rows := [row for row in shown if row in rows_with_curves(results)]):
+        yield kind, case.name, "", lambda: curves(results, rows=rows, title=f"Scores while training, {where}")
+    elif kind == "invariance" and (rows := [row for row in shown if row in rows_with_invariance(results)]):
+        title = f"Average and worst-case alignment, {where}"
+        yield kind, case.name, "", lambda: invariance_curves(results, rows=rows, title=title)
+    elif kind == "boxes" and groups_of(results):
+        paper = [row for row in _PHOTO if row in shown]
+        if len(shown) > SIDE_BY_SIDE and len(paper) > 1:
+            title = f"Scores by test group, the paper’s rows, {where}"
+            yield kind, case.name, "paper", lambda: boxes(results, rows=paper, title=title)
+        yield kind, case.name, "", lambda: boxes(results, rows=shown, title=f"Scores by test group, {where}")
+    elif kind == "grid" and results:
+        yield kind, case.name, "", lambda: grid(results, title=f"Scores over a grid of settings, {where}")
+    elif kind == "map" and results:
+        yield kind, case.name, "", lambda: embedding_maps(_maps(case, shown, root), title=f"Embeddings, {where}")
+    elif kind == "map-id-ood" and results:
+        title = f"Embeddings, ID and OOD apart, {where}"
+        yield kind, case.name, "", lambda: id_and_ood_maps(_maps(case, shown, root), title=title)
+    elif kind == "table":
+        beside = [row for row in long_rows(collected) if row.case == case.name]
+        if any(row.off_id is not None or row.off_ood is not None for row in beside):
+            title = f"Ours beside the paper’s, {where}"
+            yield "differences", case.name, "", lambda: differences(beside, title=title)
+
+
+def _bars(collected: Collected) -> Iterator[Made]:
+    """A picture for each case with test groups, and one of all the others."""
+    plain = {}
+    for case in collected.cases:
+        shown = _rows(collected, case)
+        if groups_of(case.results):
+            title = f"Scores by test group, {_where(case)}"
+            yield "bars", case.name, "", partial(bars, {case.dataset: case.results}, rows=shown, title=title)
+        elif case.results:
+            plain[case.dataset] = case
+    if plain:
+        rows = [row for case in collected.plan.cases for row in dict.fromkeys(run.label for run in case.runs)]
+        there = {row for case in plain.values() for row in row_labels(case.results)}
+        shown = [row for row in dict.fromkeys(rows) if row in there]
+        title = f"ID and OOD scores, {_where(next(iter(plain.values())), dataset=False)}"
+        results = {dataset: case.results for dataset, case in plain.items()}
+        yield "bars", "", "", lambda: bars(results, rows=shown, title=title)
+
+
+def _rows(collected: Collected, case: CollectedCase) -> list[str]:
+    """The rows of a case that have a result, in the order of the plan."""
+    planned = next((c.runs for c in collected.plan.cases if c.name == case.name), ())
+    there = row_labels(case.results)
+    return [row for row in dict.fromkeys([*(run.label for run in planned), *there]) if row in there]
+
+
+def _where(case: CollectedCase, *, dataset: bool = True) -> str:
+    shift = "no shift" if case.shift == "no_shift" else f"{case.shift} shift"
+    return ", ".join([f"{case.dataset}, {case.domain} domain"] * dataset + [shift, case.setting])
+
+
+def _maps(case: CollectedCase, rows: list[str], root: Path | None) -> list[Map]:
+    maps = []
+    for row in rows:
+        first = min((r for r in case.results if r["label"] == row), key=lambda r: (r["split_seed"], r["seed"]))
+        found = map_of(Path(first["folder"]), root)
+        ood = np.isin(found.split, [place for place, name in enumerate(SETS) if name.startswith("ood")])
+        maps.append(Map(row, found.xy, found.y, found.domain, ood))
+    return maps
+
+
+def _counts(case: CollectedCase, root: Path | None) -> list:
+    return label_counts(
+        load_dataset(case.dataset, domain=case.domain, shift=case.shift, setting=case.setting, root=root)
+    )
+
+
+def _ranking(collected: Collected) -> Ranking:
+    """Ranks of the rows by OOD score: over cases, or over the runs of the only one there is."""
+    cases = [case for case in collected.cases if case.results]
+    scores: dict[str, dict[str, float]] = {}
+    for case in cases:
+        found: dict[str, dict[str, list[float]]] = {}
+        for result in case.results:
+            value = result["scores"].get("ood_test")
+            block = case.name if len(cases) > 1 else f"split {result['split_seed']}, seed {result['seed']}"
+            if value is not None:
+                found.setdefault(block, {}).setdefault(result["label"], []).append(value)
+        for block, rows in found.items():
+            scores[block] = {row: float(np.mean(values)) for row, values in rows.items()}
+    return average_ranks(scores)

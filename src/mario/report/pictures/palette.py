@@ -1,0 +1,64 @@
+"""Colours that colour-blind readers tell apart, and who has which: a method looks the same in every picture.
+
+Colour is never alone: markers, dashes and hatches differ as well, so that a print in grey can be read.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+# Okabe & Ito's palette without its black, which is the page's own ink, and its yellow, which white paper swallows. Grey
+# and violet stay apart from them, and from both grounds, under every kind of dichromacy (a test simulates them).
+BLUE, ORANGE, GREEN, VERMILLION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+PURPLE, SKY, GREY, VIOLET = "#CC79A7", "#56B4E9", "#6A6A6A", "#8877FF"
+
+COLOURS = (VERMILLION, BLUE, GREEN, PURPLE, SKY, ORANGE, GREY, VIOLET)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES: tuple[tuple[float, ...], ...] = (
+    *((), (5.0, 1.5), (1.2, 1.2), (6.0, 1.5, 1.2, 1.5)),
+    *((3.0, 1.2), (8.0, 2.0), (4.0, 1.0, 1.0, 1.0, 1.0, 1.0), (2.0, 3.0)),
+)
+HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "++++", "||||")
+
+# Ordered values, such as the cells of a grid; made for dichromats (Nuñez, Anderton & Renslow, 2018).
+SEQUENTIAL = "cividis"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one row is drawn, be it a line, a dot, a bar or a box."""
+
+    colour: str
+    marker: str
+    dash: tuple[float, ...]
+    hatch: str
+
+
+def _look(colour: int, pattern: int) -> Look:
+    return Look(COLOURS[colour], MARKERS[pattern], DASHES[pattern], HATCHES[pattern])
+
+
+# The methods of the paper's figures, then the controls.
+_FIXED = ("mario", "grace", "erm", "eerm", "irm", "graphmae", "random-init", "raw-features")
+LOOKS = {method: _look(place, place) for place, method in enumerate(_FIXED)}
+
+# Once all eight are taken, the same colours come with other patterns.
+_SPARE = tuple(_look(i, (i + turn) % len(MARKERS)) for turn in range(1, len(MARKERS)) for i in range(len(COLOURS)))
+
+
+def looks(labels: Iterable[str]) -> dict[str, Look]:
+    """The look of each row of one picture: its own if it has one, else the next that is free.
+
+    Example:
+        >>> from mario.report.pictures.palette import VERMILLION, looks
+        >>> found = looks(["costa", "costa+mario", "mario"])
+        >>> found["mario"].colour == VERMILLION, len({look.colour for look in found.values()})
+        (True, 3)
+    """
+    asked = list(dict.fromkeys(labels))
+    found = {label: LOOKS[label] for label in asked if label in LOOKS}
+    free = iter([look for look in (*LOOKS.values(), *_SPARE) if look not in found.values()])
+    # In the order asked for; more rows than looks begin again.
+    rest = [label for label in asked if label not in LOOKS]
+    for place, label in enumerate(rest):
+        found[label] = next(free, None) or _SPARE[place % len(_SPARE)]
+    return {label: found[label] for label in asked}

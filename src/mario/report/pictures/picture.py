@@ -1,0 +1,101 @@
+"""What a picture is: a figure with its description, drawn at the size of print and kept as PNG, SVG and PDF."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from mario.files import write_whole
+from mario.report.svg import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMN, PAGE = 3.33, 7.0
+"""Widths in print, in inches: one column of a two-column paper, and both."""
+
+DPI = 200
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, what it shows, and the same in words for whoever does not see it."""
+
+    figure: "Figure"
+    title: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing that was kept. ``svg`` stands in a page and takes its text colour, ``paths`` are the files."""
+
+    name: str
+    kind: str
+    case: str
+    title: str
+    description: str
+    svg: str
+    paths: tuple[Path, ...]
+
+
+@contextmanager
+def sheet(width: float, height: float, layout: Literal["constrained"] | None = "constrained") -> Iterator[Any]:
+    """An empty figure of so many inches in the style of all pictures; on leaving, its layout is settled for good.
+
+    It is typed as anything: matplotlib takes more than its annotations say.
+    """
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(style("sheet")):
+        figure = Figure(figsize=(width, height), dpi=DPI, layout=layout)
+        FigureCanvasAgg(figure)
+        yield figure
+        figure.draw_without_rendering()
+        # A layout that is made anew for each format moves by a hair, and PNG and PDF would not be the same picture.
+        figure.set_layout_engine("none")
+
+
+def save_picture(figure: "Figure", stem: Path | str, *, title: str = "") -> list[Path]:
+    """Write ``stem.png`` (200 dpi), ``stem.svg`` and ``stem.pdf``, dark on white; the same figure, the same bytes.
+
+    Text is outlines in the SVG and embedded TrueType in the PDF, so that neither needs a font to be installed.
+
+    Example:
+        >>> import tempfile
+        >>> from mario.report.pictures import curves, save_picture
+        >>> scores = {"train": 0.9, "id_val": 0.8, "id_test": 0.8, "ood_val": 0.7, "ood_test": 0.6}
+        >>> run = {"method": "grace", "metric": "accuracy", "curve": [scores | {"step": 10}, scores | {"step": 20}]}
+        >>> [path.name for path in save_picture(curves([run]).figure, tempfile.mkdtemp() + "/one")]
+        ['one.png', 'one.svg', 'one.pdf']
+    """
+    import matplotlib
+
+    stem = Path(stem)
+    # No date, no version: what is left is what was drawn.
+    nothing = {
+        "png": ("Software",),
+        "svg": ("Creator", "Date", "Format", "Type"),
+        "pdf": ("Creator", "Producer", "CreationDate"),
+    }
+    paths = []
+    with matplotlib.rc_context(style(stem.name) | {"svg.fonttype": "path", "pdf.fonttype": 42}):
+        for form, names in nothing.items():
+            metadata: dict[str, str | None] = dict.fromkeys(names) | ({"Title": title} if title else {})
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=form, dpi=DPI, facecolor="white", metadata=metadata)
+            path = stem.with_name(f"{stem.name}.{form}")
+            write_bytes(path, buffer.getvalue())
+            paths.append(path)
+    return paths
+
+
+def write_bytes(path: Path, whole: bytes) -> None:
+    def write(name: str) -> None:
+        Path(name).write_bytes(whole)
+
+    write_whole(path, write)
