@@ -42,7 +42,13 @@ def _study(table: WideTable) -> str:
 
 
 def long_to_html(rows: Sequence[LongRow], *, caption: str) -> str:
-    """The long form as one sortable table, with the columns of :data:`~mario.report.tables.long_form.COLUMNS`."""
+    """The long form as one sortable table, with the columns of :data:`~mario.report.tables.long_form.COLUMNS`.
+
+    Example:
+        >>> from mario.report import long_to_html
+        >>> long_to_html([], caption="Every case")[:71]
+        '<div class="scroll" role="region" tabindex="0" aria-label="Every case">'
+    """
     shown = [name for name in COLUMNS if name != "study"]
     heads = "".join(
         f'<th scope="col" data-column="{i}" data-type="{"text" if name in _WORDS else "number"}">'

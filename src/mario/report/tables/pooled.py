@@ -30,6 +30,15 @@ def pool(
     """Compare two labels over every case of one study or of several; a case that several studies have counts once.
 
     Returns None where no case has a run of both on the same split and seed.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from mario.experiments.plan import collect, make_plan
+        >>> from mario.experiments.study_files import find_study
+        >>> from mario.report import pool
+        >>> plan = make_plan(find_study("ablation"), datasets=["good-cbas"], seeds=1)
+        >>> pool(collect(plan, Path("no runs yet")), "mario", "mario w/o ad") is None
+        True
     """
     several = [collected] if isinstance(collected, Collected) else collected
     return pool_cases((case for one in several for case in one.cases), label, against, score=score)

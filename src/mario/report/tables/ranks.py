@@ -21,6 +21,16 @@ def ranking_of(
     which are more blocks than there are independent ones. ``methods`` are labels; without them, all of the case that
     has most, so that a row that failed everywhere does not leave nothing to rank. Cases that lack one of them do not
     count, and are in ``left_out``.
+
+    Example:
+        >>> from mario.experiments.plan import Collected, CollectedCase, Plan
+        >>> from mario.report import ranking_of
+        >>> place = {"dataset": "good-cbas", "domain": "color", "shift": "concept", "setting": "transductive"}
+        >>> runs = [{"label": m, "scores": {"ood_test": s}} for m, s in (("grace", 0.88), ("mario", 0.91))]
+        >>> case = CollectedCase(name="good-cbas-concept", **place, asked=1, missing=None, results=runs)
+        >>> ranking = ranking_of(Collected(Plan(study="mine", title="Mine"), [case]))
+        >>> ranking.methods, ranking.average
+        (('mario', 'grace'), (1.0, 2.0))
     """
     several = [collected] if isinstance(collected, Collected) else collected
     scores: dict[str, dict[str, list[float]]] = {}

@@ -88,6 +88,19 @@ def long_rows(collected: Collected) -> list[LongRow]:
 
     A row is compared with the study's reference: with that of the same encoder where there are several encoders, and a
     host that has the recipe over it (``costa+mario``) with the host.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from mario.experiments.plan import collect, make_plan
+        >>> from mario.experiments.study_files import find_study
+        >>> from mario.report import long_rows
+        >>> plan = make_plan(find_study("other-methods"), datasets=["good-cbas"], seeds=2)
+        >>> for row in long_rows(collect(plan, Path("no runs yet"))):
+        ...     print(row.label, row.n, row.asked, row.paper_ood, row.against)
+        grace 0 2 88.64 ± 0.67 None
+        grace+mario 0 2 91.28 ± 1.10 grace
+        costa 0 2 89.29 ± 3.11 None
+        costa+mario 0 2 94.36 ± 1.51 costa
     """
     rows = [row for case in collected.cases for row in _case_rows(collected, case)]
     adjusted = holm([row.test.p_wilcoxon if row.test else None for row in rows])
