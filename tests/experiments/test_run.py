@@ -206,15 +206,16 @@ def test_killed_at_ten_random_moments_it_ends_with_the_same_bits(tmp_path: Path)
 
 def test_a_stopped_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     run, data = plan()
-    began = time.monotonic()
+    began, began_cpu = time.monotonic(), time.process_time()
     for epoch in execute(run, data, tmp_path / "run"):
         if epoch.number == 6:
-            until_saved = time.monotonic() - began
+            until_saved, until_saved_cpu = time.monotonic() - began, time.process_time() - began_cpu
         if epoch.number == 7:
             break
-    began = time.monotonic()
+    began, began_cpu = time.monotonic(), time.process_time()
     resumed = [epoch.number for epoch in execute(run, data, tmp_path / "run")]
-    whole = until_saved + time.monotonic() - began
+    whole, whole_cpu = until_saved + time.monotonic() - began, until_saved_cpu + time.process_time() - began_cpu
     assert resumed[:3] == [3, 6, 7], "pauses already done, then the first epoch after the last checkpoint"
-    seconds = json.loads((tmp_path / "run" / "result.json").read_text())["seconds"]
-    assert seconds == pytest.approx(whole, rel=0.3), "of both sessions"
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["seconds"] == pytest.approx(whole, rel=0.3), "of both sessions"
+    assert result["cpu_seconds"] == pytest.approx(whole_cpu, rel=0.3)

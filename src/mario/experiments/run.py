@@ -125,14 +125,14 @@ def execute(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iter
 
 def proceed(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iterator[Epoch]:
     """:func:`execute` for a process that has claimed the folder and holds its lock."""
-    began = time.monotonic()
+    began, began_cpu = time.monotonic(), time.process_time()
     ranks.first(partial(store.set_aside_checkpoints, folder))
     model, judged = split_settings(run.method, run.settings)
     graph = model.prepare(data, seed=run.seed, device=device)
-    prepared = time.monotonic() - began
+    prepared, prepared_cpu = time.monotonic() - began, time.process_time() - began_cpu
     curve = []
     for epoch in train(model, graph, seed=run.seed, folder=folder, checkpoints=judged.checkpoints):
-        reached = time.monotonic()
+        reached, reached_cpu = time.monotonic(), time.process_time()
         if epoch.pause:
             if not epoch.record:
                 with ranks.telling(partial("while rank 0 evaluated step {}".format, epoch.step)):
@@ -150,6 +150,7 @@ def proceed(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iter
         "checkpoints": len(curve),
         "ranks": ranks.size(),
         "seconds": round(prepared + epoch.seconds + time.monotonic() - reached, 2),
+        "cpu_seconds": round(prepared_cpu + epoch.cpu_seconds + time.process_time() - reached_cpu, 2),
         "scores": report(curve, data.get("groups") or ()),
         "curve": curve,
         "settings": run.as_dict()["settings"],

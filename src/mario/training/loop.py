@@ -64,6 +64,8 @@ class Epoch:
     record: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     """Since training began, those before a resume included."""
+    cpu_seconds: float = 0.0
+    """Of this process and all its threads, those before a resume included."""
 
 
 def pauses(epochs: int, checkpoints: int) -> list[int]:
@@ -100,7 +102,7 @@ def train(
     every item.
     """
     assert isinstance(method, nn.Module)
-    began = time.monotonic()
+    began, began_cpu = time.monotonic(), time.process_time()
     device = next((p.device for p in method.parameters()), torch.device("cpu"))
     sampler = method.sampler(graph)
     optimiser = method.optimiser()
@@ -108,7 +110,7 @@ def train(
     total = method.epochs * method.steps_per_epoch
     stops = set(pauses(method.epochs, checkpoints))
     records: list[dict[str, Any]] = []
-    best, waited, step, earlier = float("inf"), 0, 0, 0.0
+    best, waited, step, earlier, earlier_cpu = float("inf"), 0, 0, 0.0, 0.0
     _share_statistics(method)
     ranks.equalise_(method.state_dict().values())
 
@@ -119,8 +121,10 @@ def train(
         saved.restore(method, optimiser)
         step, records = saved.step, saved.records
         best, waited, earlier = saved.extra["best"], saved.extra["waited"], saved.extra["seconds"]
+        earlier_cpu = saved.extra.get("cpu_seconds", 0.0)
         for record in records:
-            yield Epoch(record["epoch"], record["step"], {}, pause=True, record=record, seconds=earlier)
+            spent = {"seconds": earlier, "cpu_seconds": earlier_cpu}
+            yield Epoch(record["epoch"], record["step"], {}, pause=True, record=record, **spent)
     log = Log(folder / "log.jsonl", resume_at=step) if folder and ranks.rank() == 0 else None
     last_save = time.monotonic()
     one_at_a_time = threading.Lock()
@@ -180,12 +184,14 @@ def train(
                 if diagnostics and log:
                     log.write({"step": step, "epoch": number, **diagnostics})
             epoch.seconds = earlier + time.monotonic() - began
+            epoch.cpu_seconds = earlier_cpu + time.process_time() - began_cpu
             yield epoch
             if epoch.pause:
                 records.append({"epoch": number, "step": step, **epoch.record})
             if log and folder and (epoch.pause or time.monotonic() - last_save > save_every):
                 extra = {"best": best, "waited": waited, "identity": identity, "ranks": ranks.size()}
                 extra["seconds"] = earlier + time.monotonic() - began
+                extra["cpu_seconds"] = earlier_cpu + time.process_time() - began_cpu
                 Checkpoint.capture(step, method, optimiser, records, extra).save(folder / "checkpoint")
                 last_save = time.monotonic()
 

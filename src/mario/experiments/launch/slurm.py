@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +110,9 @@ class Array:
         logs = folder / ".submitit" / name
         write_json(logs / "jobs.json", [dataclasses.asdict(job) for job in jobs])
         executor = submitit.SlurmExecutor(folder=logs)
-        executor.update_parameters(**parameters(options, executor), job_name=name, array_parallelism=workers)
+        executor.update_parameters(
+            **parameters(options, executor._valid_parameters()), job_name=name, array_parallelism=workers
+        )
         return cls(name, logs, (str(folder), str(logs / "jobs.json"), str(root.resolve()) if root else None), executor)
 
     def alive(self) -> int:
@@ -149,12 +151,11 @@ class Array:
         return f"Slurm's workers ended and left {undone} runs undone; their logs are in {self.logs}{said}"
 
 
-def parameters(options: Mapping[str, str], executor: Any) -> dict[str, Any]:
+def parameters(options: Mapping[str, str], known: Collection[str]) -> dict[str, Any]:
     """Options of sbatch as submitit takes them; what it does not know by name goes to sbatch as it is.
 
     The time limit is the partition's, unless given.
     """
-    known = executor._valid_parameters()
     found: dict[str, Any] = {"time": None, "cpus_per_task": 1}
     others = {}
     for option, value in options.items():
