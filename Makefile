@@ -44,8 +44,9 @@ benchmark: .venv/.dev ## measure speed and memory, write docs/performance.md; SE
 	@$(PY) -m benchmarks --large --seeds $(SEEDS) --jobs $(JOBS)
 	@$(PY) -m benchmarks.write
 
-reproduce: .venv/.runtime ## run what docs/results.md reports; finished runs are not repeated
-	@$(PY) -m mario reproduce --document docs/results.md
+reproduce: .venv/.runtime ## run what docs/results.md and docs/report show (hours); finished runs are not repeated
+	@$(PY) -m mario reproduce table-concept table-covariate ablation encoders other-methods graph-classification photo \
+	  --document docs/results.md --report docs/report/index.html
 
 clean: ## remove .venv, caches and built documentation; runs/ and demo/ stay
 	rm -rf .venv site dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

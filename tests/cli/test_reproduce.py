@@ -1,54 +1,173 @@
-"""The tables of a results page, written between their markers."""
+"""`mario reproduce` and `mario report` as a person types them, on studies of a second."""
 
+import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from mario.cli.reproduce import BEGIN, END, write_tables
-from mario.errors import MarioError
-from mario.experiments.comparison import Job
-from mario.experiments.run import finish
+from mario.cli import main
+from mario.cli.progress import lasting
 
-QUICK = {"hidden": 8, "layers": 1, "epochs": 1, "steps_per_epoch": 1, "probe_epochs": 2}
+TINY = """
+title = "Tiny"
+rows = ["random-init", "grace", { label = "thin", method = "grace", given = { hidden = 4 } }, "*"]
+seeds = 2
+epochs = 1
+checkpoints = 1
+given = { hidden = 8, layers = 1, probe_epochs = 2, roots = 20 }
+cases = [
+  { dataset = "good-cbas", shift = "concept", rows = ["random-init", "grace", "thin"] },
+  { dataset = "good-cbas", shift = "covariate", rows = ["random-init"] },
+  { dataset = "good-cora", domain = "word", rows = ["grace"] },
+]
+"""
+Call = Callable[..., tuple[int, str, str]]
 
 
-def test_tables_stand_between_the_markers_and_the_text_around_them_stays(tmp_path: Path) -> None:
-    jobs = [
-        Job(dataset="good-cbas", method=method, shift="concept", seed=seed, given=given, label=method)
-        for method, given in (("grace", QUICK), ("mario", {**QUICK, "clusters": 3}))
-        for seed in range(2)
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Call:
+    """Give a command in an empty folder; exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MARIO_DATA", "")
+    monkeypatch.setenv("MARIO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def given(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["mario", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    (tmp_path / "tiny.toml").write_text(TINY)
+    return given
+
+
+def test_a_study_of_ones_own_is_run_shown_and_not_repeated(call: Call, tmp_path: Path) -> None:
+    code, said, _ = call("reproduce", "tiny.toml", "--dry-run", "--out", "runs")
+    assert code == 0
+    assert "good-cbas-concept: 6 runs of random-init; grace; thin" in said
+    assert "good-cora-word-concept: 2 runs of grace; left out, the files of good-cora are not at hand" in said
+    assert "in all 8 runs, 8 to do, and no run in runs yet to tell how long they take" in said
+    assert not (tmp_path / "runs").exists(), "a dry run writes nothing"
+
+    code, said, errors = call("reproduce", "tiny.toml", "--out", "runs", "--datasets", "good-cbas-concept")
+    assert code == 0, errors
+    assert "left out: the files of good-cora" not in said, "nobody asked for it"
+    assert "thin" in said
+    assert (tmp_path / "runs" / "report.html").is_file()
+    results = sorted((tmp_path / "runs").glob("*/result.json"))
+    assert len(results) == 6
+
+    code, said, errors = call("reproduce", "tiny.toml", "--out", "runs", "--seeds", "1", "--report", "page.html")
+    assert code == 0, errors
+    assert "left out: the files of good-cora are not at hand" in said
+    assert (tmp_path / "page.html").is_file()
+    assert {path: path.stat().st_mtime_ns for path in results}.items() <= {
+        path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*/result.json")
+    }.items(), "runs that are done are not repeated"
+    plan = json.loads((tmp_path / "runs" / "plans" / "tiny.json").read_text())
+    assert [(case["name"], len(case["runs"])) for case in plan["cases"]] == [
+        ("good-cbas-concept", 6),
+        ("good-cbas-covariate", 1),
+        ("good-cora-word-concept", 1),
+    ], "what was asked for before stays in the plan"
+    assert plan["command"].startswith("mario reproduce tiny.toml")
+
+    code, said, _ = call("reproduce", "tiny.toml", "--dry-run", "--out", "runs", "--seeds", "3")
+    assert "good-cbas-concept: 9 runs of random-init; grace; thin; 6 done" in said
+    assert "in all 12 runs, 5 to do, about" in said
+    assert "s with 2 workers, by the runs that are done in runs" in said
+
+
+def test_two_studies_share_runs(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "other.toml").write_text(TINY.replace('"thin"', '"slim"'))
+    code, said, _ = call("reproduce", "tiny.toml", "other.toml", "--dry-run", "--datasets", "good-cbas")
+    assert code == 0
+    assert "good-cbas-concept: 6 runs of random-init; grace; slim; 6 shared with tiny" in said
+    assert "in all 8 runs" in said
+
+
+def test_a_failed_run_stops_no_other_and_is_retried_only_on_demand(call: Call, tmp_path: Path) -> None:
+    study = TINY.replace("hidden = 4", "hidden = 4, lr = 1e30, epochs = 20").replace("seeds = 2", "seeds = 1")
+    (tmp_path / "tiny.toml").write_text(study)
+    words = ("reproduce", "tiny.toml", "--out", "runs", "--datasets", "good-cbas-concept")
+    code, _, errors = call(*words)
+    assert code == 1
+    assert "1 of 3 runs failed" in errors
+    assert "--retry-failed" in errors
+    assert "Traceback" not in errors
+    assert (tmp_path / "runs" / "report.html").is_file(), "what there is was shown before"
+    assert len(list((tmp_path / "runs").glob("*/result.json"))) == 2
+    failed = next((tmp_path / "runs").glob("*/error.txt"))
+    before = failed.stat().st_mtime_ns
+    assert call(*words)[0] == 1
+    assert failed.stat().st_mtime_ns == before, "it was not tried again"
+    assert "1 failed before" in call(*words, "--dry-run")[1]
+    assert call(*words, "--retry-failed")[0] == 1
+    assert failed.stat().st_mtime_ns > before
+
+
+def test_what_does_not_exist_is_named_with_what_does(call: Call) -> None:
+    for words, message in [
+        (("nothing",), "there is no study 'nothing'; there are table-concept, table-covariate"),
+        (("ablation", "--datasets", "good-cbas,cora"), "'cora'; there are good-cora, good-cora-word-concept"),
+        (("ablation", "--methods", "grace"), "no row of ablation is called 'grace'; there are mario, mario w/o ad"),
+        (("table-concept", "--methods", "graace"), "'graace'"),
+        (("photo", "graph-classification", "--datasets", "dd-200", "--methods", "dgi"), "no case has both"),
+        (("tiny.toml", "--launcher", "carrier-pigeon"), "there is no launcher 'carrier-pigeon'"),
+        (("tiny.toml", "--slurm", "time"), "--slurm takes NAME=VALUE"),
+        (("tiny.toml", "--document", "absent.md"), "there is no file absent.md"),
+    ]:
+        code, _, errors = call("reproduce", *words)
+        assert code == 2, (words, errors)
+        assert message in errors, (words, errors)
+        assert "Traceback" not in errors
+
+
+def test_rows_and_datasets_are_chosen_with_commas_or_again(call: Call) -> None:
+    _, said, _ = call(
+        *("reproduce", "ablation", "--dry-run", "--datasets", "good-cbas,good-webkb-concept"),
+        *("--methods", "mario w/o cmi, ad", "--methods", "mario w/o ad,mario w/o cmi", "--seeds", "2"),
+    )
+    assert "good-cbas-concept: 6 runs of mario w/o ad; mario w/o cmi; mario w/o cmi, ad" in said
+    assert "good-webkb-concept: 6 runs" in said
+    assert "good-twitch" not in said
+
+
+def test_every_study_of_the_paper_can_be_asked_for_at_once(call: Call) -> None:
+    code, said, _ = call("reproduce", "all", "--quick", "--dry-run")
+    assert code == 0
+    for line in ("table-concept: ", "tsne-id-ood: ", "label-rates: "):
+        assert line in said
+    assert "elliptic-label: 0 runs; left out, the files of elliptic are not at hand" in said
+
+
+def test_a_report_of_plans_and_of_runs_without_one(call: Call, tmp_path: Path) -> None:
+    assert call("reproduce", "tiny.toml", "--out", "runs", "--datasets", "good-cbas-concept", "--seeds", "1")[0] == 0
+    code, said, _ = call("report", "runs", "-o", "here/report.html")
+    assert code == 0
+    assert "thin" in said
+    page = (tmp_path / "here" / "report.html").read_text(encoding="utf-8")
+    assert "thin" in page
+    (tmp_path / "runs" / "plans" / "tiny.json").unlink()
+    code, said, _ = call("report", "runs", "-o", "own.html")
+    assert code == 0
+    assert "hidden=4" in (tmp_path / "own.html").read_text(encoding="utf-8"), "rows are named by what differs"
+    for folder, message in [("absent", "there is no folder absent"), ("here", "here holds no runs")]:
+        code, _, errors = call("report", folder)
+        assert code == 2
+        assert message in errors
+
+
+def test_lengths_of_time() -> None:
+    assert [lasting(s) for s in (0, 89, 91, 3569, 3600, 7322)] == [
+        "0 s",
+        "89 s",
+        "2 min",
+        "59 min",
+        "1 h 00 min",
+        "2 h 02 min",
     ]
-    for job in jobs[:-1]:
-        run = job.plan()
-        finish(run, run.load(), tmp_path / run.digest())
-    page = tmp_path / "results.md"
-    name = "good-cbas-concept"
-    other = f"{BEGIN.format('variants')}\nkept\n{END.format('variants')}"
-    page.write_text(f"before\n{BEGIN.format(name)}\nold\n{END.format(name)}\n{other}\nafter\n")
-    write_tables(page, {name: jobs, "variants": []}, tmp_path)
-    text = page.read_text()
-    assert other in text, "a table without runs stays as it was"
-    assert text.startswith("before\n")
-    assert text.endswith("after\n")
-    assert "old" not in text
-    assert "### good-cbas-concept" in text
-    assert "91.28" in text, "the paper's figure stands beside ours"
-    assert "| grace | 2 |" in text
-    assert "2 runs a method were asked for; mario has 1" in text, "a row with fewer runs than asked says so"
-    write_tables(page, {"good-cbas-concept": jobs}, tmp_path)
-    assert page.read_text() == text
-
-
-def test_a_page_without_a_place_for_tables_is_refused(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("no markers")
-    with pytest.raises(MarioError, match="no place for the table"):
-        write_tables(page, {"good-cbas-concept": []}, tmp_path)
-    with pytest.raises(MarioError, match="no file"):
-        write_tables(tmp_path / "absent.md", {}, tmp_path)
-
-
-def test_no_placeholder_is_left_in_the_documents() -> None:
-    root = Path(__file__).parents[2]
-    for page in [root / "README.md", *root.glob("docs/**/*.md")]:
-        assert "RESULTS_" not in page.read_text(encoding="utf-8"), page

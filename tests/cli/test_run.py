@@ -195,7 +195,7 @@ def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path) -> None:
         (["run", "good-cora", "--root", "/nonexistent"], "is not a folder"),
         (["run"], "Missing argument"),
         (["fly"], "No such command"),
-        (["reproduce", "--only", "nothing"], "there is no case 'nothing'"),
+        (["reproduce", "nothing"], "there is no study 'nothing'"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(words: list[str], message: str, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from torch_geometric.utils import coalesce
 import mario
 from mario.encoders import ENCODERS
 from mario.errors import MarioError
-from mario.experiments.results import systems
 from mario.methods import Method, TwoView, find
+from mario.methods.registry import systems
 from mario.training import train
 from two_ranks import on_two_ranks
 

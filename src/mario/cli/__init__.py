@@ -38,6 +38,12 @@ def _datasets(incomplete: str) -> list[str]:
     return [name for name in CATALOGUE if name.startswith(incomplete)]
 
 
+def _studies(incomplete: str) -> list[str]:
+    names = (entry.name for entry in (files("mario") / "experiments" / "studies").iterdir())
+    known = sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+    return [name for name in ("all", *known) if name.startswith(incomplete)]
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         from mario import __version__
@@ -127,34 +133,70 @@ def demo(
 
 @app.command()
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder for the runs; those already there are not repeated.")] = Path(
-        "runs/results"
-    ),
-    only: Annotated[list[str] | None, typer.Option(help="A case such as good-cbas-concept; may be repeated.")] = None,
-    methods: Annotated[
-        list[str] | None, typer.Option("--method", help="Only this row of the case; may be repeated.")
+    studies: Annotated[
+        list[str],
+        typer.Argument(
+            help="Studies such as table-concept, `all` of the paper's, or a .toml file of your own.",
+            autocompletion=_studies,
+        ),
+    ],
+    seeds: Annotated[int | None, typer.Option(min=1, help="Runs a row, instead of the study's number.")] = None,
+    datasets: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these datasets, with commas; may be repeated.", autocompletion=_datasets),
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="One pair of seeds and two epochs, to see that it works.")
-    ] = False,
-    document: Annotated[Path | None, typer.Option(help="Markdown file whose tables are to be written anew.")] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option(help="Only these rows, with commas; may be repeated.", autocompletion=_methods)
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Every row, with one seed and few steps: minutes.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would run and how long it takes.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the runs; those already there are not repeated.")] = Path(
+        "runs/paper"
+    ),
     workers: Annotated[int, typer.Option(min=1, help="Runs at once, one thread each.")] = 2,
+    launcher: Annotated[str, typer.Option(help="local, or slurm to run them on other machines.")] = "local",
+    slurm: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of sbatch; may be repeated.")
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try runs again that failed.")] = False,
+    report: Annotated[Path | None, typer.Option(help="The page; OUT/report.html if not given.")] = None,
+    document: Annotated[Path | None, typer.Option(help="Markdown file whose tables are to be written anew.")] = None,
     root: Root = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would run.")] = False,
 ) -> None:
-    """Run what docs/results.md shows: hours on two cores, resumed where it stopped."""
-    from mario.cli.reproduce import reproduce_results
+    """Run tables and figures of the paper, and put the paper's figures beside ours.
 
-    reproduce_results(
-        out,
-        only=only or [],
+    An interrupted experiment goes on where it stopped. A run that fails stops no other.
+    """
+    from mario.cli.reproduce import reproduce as reproduce_studies
+
+    reproduce_studies(
+        studies,
+        out=out,
+        seeds=seeds,
+        datasets=datasets or [],
         methods=methods or [],
         quick=quick,
-        workers=workers,
-        root=root,
-        document=document,
         dry_run=dry_run,
+        workers=workers,
+        launcher=launcher,
+        slurm=dict(_pair(text, "--slurm", "partition=cpu") for text in slurm or []),
+        retry_failed=retry_failed,
+        report=report,
+        document=document,
+        root=root,
     )
+
+
+@app.command()
+def report(
+    runs: Annotated[Path, typer.Argument(help="Folder of runs, of `mario reproduce` or `mario run`.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page; pictures go beside it.")] = Path("report.html"),
+    root: Root = None,
+) -> None:
+    """Write one page that shows what runs have come to, and its pictures."""
+    from mario.cli.report import report_runs
+
+    report_runs(runs, out, root=root)
 
 
 @app.command()
@@ -171,10 +213,10 @@ def methods(
         show_settings(name, as_json)
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pair(text: str, option: str = "--set", example: str = "epochs=20") -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise MarioError(f"--set takes NAME=VALUE such as epochs=20, got '{text}'")
+        raise MarioError(f"{option} takes NAME=VALUE such as {example}, got '{text}'")
     return name.strip(), value.strip()
 
 

@@ -1,42 +1,35 @@
 """``mario demo``."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from rich.console import Console
 
 import mario
-from mario.cli.run import progress_bar
+from mario.cli.progress import follow
 from mario.errors import MarioError
-from mario.experiments.comparison import results, run_jobs, side_by_side
-from mario.experiments.results import CHECKPOINTS, METHODS
+from mario.experiments.launch import launch
+from mario.experiments.plan import collect, make_plan
+from mario.experiments.study_files import find_study
 from mario.report import tabulate, to_rich, verdict, write_page
 
-DATASET, DOMAIN, SHIFT = "good-cbas", "color", "concept"
 MAPPED = ("random-init", "erm", "grace", "mario")
 
 
 def run_demo(out: Path, *, seeds: int, epochs: int, workers: int) -> None:
     console = Console()
-    console.print(
-        f"{', '.join(METHODS)} on {DATASET}, {SHIFT} shift: {epochs * 10} steps each, {seeds} splits and seeds"
-    )
-    jobs = side_by_side(
-        DATASET,
-        METHODS,
-        domain=DOMAIN,
-        shift=SHIFT,
-        pairs=[(seed, seed) for seed in range(seeds)],
-        epochs=epochs,
-        checkpoints=CHECKPOINTS,
-    )
+    study = find_study("demo")
+    study = replace(study, cases=tuple(replace(case, epochs=epochs) for case in study.cases))
+    command = f"mario demo --seeds {seeds} --epochs {epochs}"
+    plan = make_plan(study, seeds=seeds, command=command)
+    case = plan.cases[0]
+    labels = ", ".join(row.label for row in study.rows)
+    console.print(f"{labels} on {case.dataset}, {case.shift} shift: {epochs * 10} steps each, {seeds} splits and seeds")
     runs = out / "runs"
-    with progress_bar(console) as progress:
-        task = progress.add_task("steps", total=None, note="starting")
-        for standing in run_jobs(jobs, runs, workers=workers):
-            note = f"{standing.done_runs}/{standing.total_runs} runs  {', '.join(standing.running)}"
-            progress.update(task, completed=standing.done_steps, total=standing.total_steps, note=note)
-    found = results(jobs, runs)
+    plan.write(runs)
+    follow(console, launch(plan.jobs(), runs, workers=workers))
+    found = collect(plan, runs).cases[0].results
     table = tabulate(found, reference="grace", asked=seeds)
     console.print(to_rich(table))
     console.print(verdict(table, subject="mario"), highlight=False)
@@ -44,19 +37,14 @@ def run_demo(out: Path, *, seeds: int, epochs: int, workers: int) -> None:
     console.print("drawing the curves and the maps of the embeddings ...")
     embeddings = {}
     for method in MAPPED:
-        first = next((result for result in found if result["method"] == method), None)
+        first = next((result for result in found if result["label"] == method), None)
         if first is None:
             raise MarioError(f"the demo has no finished run of {method}")
-        data = mario.load_dataset(DATASET, domain=DOMAIN, shift=SHIFT, split_seed=first["split_seed"])
+        data = mario.load_dataset(case.dataset, domain=case.domain, shift=case.shift, split_seed=first["split_seed"])
         z = mario.load(Path(first["folder"]) / "model.safetensors").transform(data)
         ood = data.ood_val_mask | data.ood_test_mask
         embeddings[method] = (z.numpy(), data.y.numpy(), ood.to(torch.bool).numpy())
     page = write_page(
-        out / "index.html",
-        title="MARIO on a graph that shifts",
-        results=found,
-        embeddings=embeddings,
-        command=f"mario demo --seeds {seeds} --epochs {epochs}",
-        asked=seeds,
+        out / "index.html", title=study.title, results=found, embeddings=embeddings, command=command, asked=seeds
     )
     console.print(f"open {page.resolve().as_uri()}", highlight=False, soft_wrap=True)

@@ -1,122 +1,154 @@
-"""``mario reproduce``: the runs and the tables of ``docs/results.md``."""
+"""``mario reproduce``: the runs of one or more studies, and what they come to."""
 
-from collections.abc import Iterable
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from mario.cli.run import progress_bar
+from mario.cli.document import check_markers, write_document
+from mario.cli.progress import follow, lasting
+from mario.cli.report import show_tables, write_pages
 from mario.errors import MarioError, RunFailedError
-from mario.experiments.comparison import Job, results, run_jobs
-from mario.experiments.results import CASES, variant_jobs
-from mario.experiments.statistics import summarise
-from mario.files import write_text
-from mario.report import far_from_paper, groups_to_markdown, tabulate, to_markdown, to_rich, verdict
+from mario.experiments import store
+from mario.experiments.launch import launch
+from mario.experiments.launch.standing import Pace, Task, tasks_of
+from mario.experiments.plan import Plan, PlannedCase, collect, make_plan, read_plans, with_earlier
+from mario.experiments.study import Study
+from mario.experiments.study_files import find_studies
+from mario.methods import REGISTRY
 
-BEGIN, END = "<!-- table {}: written by `mario reproduce` -->", "<!-- end of table {} -->"
 
-
-def reproduce_results(
-    out: Path,
+def reproduce(
+    names: Sequence[str],
     *,
-    only: list[str],
-    methods: list[str],
-    quick: bool,
-    workers: int,
-    root: Path | None,
-    document: Path | None,
-    dry_run: bool,
+    out: Path,
+    seeds: int | None = None,
+    datasets: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    quick: bool = False,
+    dry_run: bool = False,
+    workers: int = 2,
+    launcher: str = "local",
+    slurm: Mapping[str, str] | None = None,
+    retry_failed: bool = False,
+    report: Path | None = None,
+    document: Path | None = None,
+    root: Path | None = None,
 ) -> None:
     console = Console()
-    cases = {case.name: case for case in CASES}
-    unknown = sorted(set(only) - {*cases, "variants"})
-    if unknown:
-        raise MarioError(f"there is no case '{unknown[0]}'; there are {', '.join([*cases, 'variants'])}")
-    if (methods or quick) and not only:
-        raise MarioError("--method and --quick are of one case: name it, such as --only systems-good-cbas-concept")
-    if (methods or quick) and document:
-        raise MarioError("a document holds whole cases: leave --method and --quick out, or --document")
-    if (methods or quick) and "variants" in only:
-        raise MarioError("the variants are all of MARIO and run whole: leave --method and --quick out")
-    batches: dict[str, list[Job]] = {}
-    for name in only or [*cases, "variants"]:
-        batches[name] = cases[name].jobs(methods, quick=quick) if name in cases else variant_jobs()
-    if document:
-        check_markers(document, batches)
-    failures = []
-    for name, jobs in batches.items():
-        if dry_run:
-            labels = "; ".join(dict.fromkeys(job.label for job in jobs))
-            console.print(f"{name}: {len(jobs)} runs of {labels}", highlight=False)
-            continue
-        with progress_bar(console) as progress:
-            task = progress.add_task(name, total=None, note="starting")
-            try:
-                for standing in run_jobs(jobs, out, workers=workers, root=root):
-                    note = f"{standing.done_runs}/{standing.total_runs} runs  {', '.join(standing.running)}"
-                    progress.update(task, completed=standing.done_steps, total=standing.total_steps, note=note)
-            except RunFailedError as error:
-                failures.append(f"{name}: {error}")
-        found = results(jobs, out)
-        if name != "variants" and found:
-            console.print(to_rich(tabulate(found, reference="grace")))
-    if document and not dry_run:
-        write_tables(document, batches, out)
-        console.print(f"tables written into {document}", highlight=False)
-    if failures:
-        raise RunFailedError("; ".join(failures))
-
-
-def check_markers(document: Path, names: Iterable[str]) -> str:
-    """The text of ``document``, which must have a place for each table."""
-    if not document.is_file():
-        raise MarioError(f"there is no file {document}")
-    text = document.read_text(encoding="utf-8")
-    for name in names:
-        begin, end = BEGIN.format(name), END.format(name)
-        if begin not in text or end not in text:
-            raise MarioError(f"{document} has no place for the table {name}: it needs the lines {begin} and {end}")
-    return text
-
-
-def write_tables(document: Path, batches: dict[str, list[Job]], out: Path) -> None:
-    """Replace what stands between the markers of each table by the runs that are done; without a run it stays."""
-    text = check_markers(document, batches)
-    for name, jobs in batches.items():
-        found = results(jobs, out)
-        if not found:
-            continue
-        head, rest = text.split(BEGIN.format(name), 1)
-        tail = rest.split(END.format(name), 1)[1]
-        text = f"{head}{BEGIN.format(name)}\n\n{_section(name, jobs, found)}\n\n{END.format(name)}{tail}"
-    write_text(document, text)
-
-
-def _section(name: str, jobs: list[Job], found: list[dict]) -> str:
-    if name == "variants":
-        return _variants(jobs, found)
-    table = tabulate(found, reference="grace", asked=len(jobs) // len({job.label for job in jobs}))
-    parts = [f"### {name}", to_markdown(table)]
-    if name.startswith(("systems-", "full-")):
-        parts += [groups_to_markdown(found), far_from_paper(table)]
-    else:
-        parts.append(verdict(table, subject="mario"))
-    return "\n\n".join(part.strip() for part in parts if part)
-
-
-def _variants(jobs: list[Job], found: list[dict]) -> str:
-    lines = [
-        "### Paper or released code: validation scores on good-cbas, concept",
-        "",
-        "| variant | n | id_val | ood_val |",
-        "|---|---|---|---|",
+    studies = find_studies(names)
+    datasets = _named(datasets, _datasets(studies), "dataset or case", studies)
+    methods = _named(methods, _methods(studies), "row", studies)
+    command = shlex.join(["mario", *sys.argv[1:]])
+    chosen = [
+        (
+            study,
+            make_plan(study, seeds=seeds, datasets=datasets, methods=methods, quick=quick, root=root, command=command),
+        )
+        for study in studies
     ]
-    for label in dict.fromkeys(job.label for job in jobs):
-        runs = [result for result in found if result["method"] == label]
-        if runs:
-            cells = []
-            for key in ("id_val", "ood_val"):
-                summary = summarise([run["scores"][key] for run in runs])
-                cells.append(f"{100 * summary.mean:.2f} ± {100 * (summary.sd or 0):.2f}")
-            lines.append(f"| {label} | {len(runs)} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    chosen = [(study, plan) for study, plan in chosen if plan.cases]
+    if not chosen:
+        raise MarioError(f"{_listed(studies)}: no case has both a dataset of --datasets and a row of --methods")
+    if document:
+        check_markers(document, [study.name for study, _ in chosen])
+    if dry_run:
+        _foretell(console, [plan for _, plan in chosen], out, workers)
+        return
+    earlier = {plan.study: plan for plan in read_plans(out)}
+    whole = [with_earlier(plan, study, earlier.get(study.name), root) for study, plan in chosen]
+    for plan in whole:
+        plan.write(out)
+    for case in dict.fromkeys((case.dataset, case.missing) for plan in whole for case in plan.cases if case.missing):
+        console.print(f"left out: {case[1]}", highlight=False, soft_wrap=True)
+    failure = None
+    try:
+        jobs = [job for _, plan in chosen for job in plan.jobs()]
+        follow(
+            console,
+            launch(jobs, out, workers=workers, launcher=launcher, root=root, retry_failed=retry_failed, slurm=slurm),
+        )
+    except RunFailedError as error:
+        failure = error
+    collected = [collect(plan, out) for plan in whole]
+    show_tables(console, collected)
+    if document:
+        write_document(document, collected)
+        console.print(f"tables written into {document}", highlight=False, soft_wrap=True)
+    write_pages(console, collected, report or out / "report.html", command=command, root=root)
+    if failure:
+        raise RunFailedError(f"{failure}; --retry-failed tries again")
+
+
+def _foretell(console: Console, plans: Sequence[Plan], out: Path, workers: int) -> None:
+    """What would run: by study and case, what is done, what several studies share, and how long it will take."""
+    tasks = {task.folder.name: task for task in tasks_of((job for plan in plans for job in plan.jobs()), out)}
+    for task in tasks.values():
+        task.look()
+    seen: dict[str, str] = {}  # which study asks first for a run
+    for plan in plans:
+        console.print(f"{plan.study}: {plan.title}{f' ({plan.paper})' if plan.paper else ''}", highlight=False)
+        for case in plan.cases:
+            labels = "; ".join(dict.fromkeys(run.label for run in case.runs))
+            line = f"  {case.name}: {len(case.runs)} runs{f' of {labels}' if labels else ''}"
+            remarks = [f"left out, {case.missing}"] if case.missing else _remarks(case, tasks, seen)
+            seen |= {run.digest: seen.get(run.digest, plan.study) for run in case.runs}
+            console.print("; ".join([line, *remarks]), highlight=False, soft_wrap=True)
+    left = [task for task in tasks.values() if task.state in (store.WAITING, store.RUNNING)]
+    total = f"in all {len(tasks)} runs, {len(left)} to do, {_duration(left, out, workers)}"
+    console.print(total, highlight=False, soft_wrap=True)
+
+
+def _remarks(case: PlannedCase, tasks: Mapping[str, Task], seen: Mapping[str, str]) -> list[str]:
+    states = [tasks[digest].state for digest in {run.digest for run in case.runs}]
+    done = states.count(store.DONE)
+    failed = states.count(store.FAILED) + states.count(store.BROKEN)
+    others = [seen[run.digest] for run in case.runs if run.digest in seen]
+    return [
+        *([f"{done} done"] if done else []),
+        *([f"{failed} failed before"] if failed else []),
+        *([f"{len(others)} shared with {', '.join(dict.fromkeys(others))}"] if others else []),
+    ]
+
+
+def _duration(left: Sequence[Task], out: Path, workers: int) -> str:
+    if not left:
+        return "nothing left"
+    pace = Pace.of_folder(out)
+    seconds = pace.seconds(left, workers)
+    if seconds is None:
+        return f"and no run in {out} yet to tell how long they take"
+    guessed = sum(task.kind not in pace.measured for task in left)
+    said = f"about {lasting(seconds)} with {workers} workers, by the runs that are done in {out}"
+    return said + (f"; {guessed} have no run of their method and dataset there and are guessed" if guessed else "")
+
+
+def _datasets(studies: Sequence[Study]) -> list[str]:
+    return list(dict.fromkeys(name for study in studies for case in study.cases for name in (case.dataset, case.name)))
+
+
+def _methods(studies: Sequence[Study]) -> list[str]:
+    rows = [name for study in studies for row in study.rows for name in (row.label, row.method)]
+    if any(study.open for study in studies):
+        hosts = [name for name, cls in REGISTRY.items() if getattr(cls, "host", False)]
+        rows += [*REGISTRY, *(f"{name}+mario" for name in hosts)]
+    return list(dict.fromkeys(rows))
+
+
+def _named(given: Sequence[str], known: Sequence[str], what: str, studies: Sequence[Study]) -> list[str]:
+    """The names in ``given``, which may hold several with commas between them; a label may have a comma itself."""
+    names: list[str] = []
+    for text in given:
+        names += [text] if text in known else [part.strip() for part in text.split(",") if part.strip()]
+    for name in names:
+        if name not in known:
+            raise MarioError(
+                f"no {what} of {_listed(studies)} is called '{name}'; there are {', '.join(known) or 'none'}"
+            )
+    return names
+
+
+def _listed(studies: Sequence[Study]) -> str:
+    return ", ".join(study.name for study in studies)

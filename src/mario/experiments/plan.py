@@ -6,14 +6,16 @@ folders and nothing else, so results of several machines are merged by copying f
 
 import dataclasses
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mario.errors import MarioError
+from mario.experiments import store
 from mario.experiments.comparison import Job
-from mario.experiments.study import PAPER, PlannedJob, Study
+from mario.experiments.run import Run
+from mario.experiments.study import PAPER, Study
 from mario.files import read_json, write_json
 from mario.graphs.catalogue import CATALOGUE
 from mario.graphs.files import locate
@@ -56,7 +58,7 @@ class PlannedCase:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A study with every run that it takes. ``command`` is how it was asked for."""
+    """A study with every run that it takes. ``rows`` are its labels in order; ``command`` is how it was asked for."""
 
     study: str
     title: str
@@ -67,6 +69,7 @@ class Plan:
     note: str = ""
     quick: bool = False
     command: str = ""
+    rows: tuple[str, ...] = ()
     cases: tuple[PlannedCase, ...] = ()
 
     def jobs(self) -> list[Job]:
@@ -83,6 +86,7 @@ class Plan:
         return {
             **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)},
             "show": list(self.show),
+            "rows": list(self.rows),
             "cases": [
                 {
                     **{f.name: getattr(case, f.name) for f in dataclasses.fields(case)},
@@ -116,7 +120,7 @@ class Plan:
             )
             for case in written["cases"]
         )
-        return cls(**{**written, "show": tuple(written["show"]), "cases": tuple(cases)})
+        return cls(**{**written, "show": tuple(written["show"]), "rows": tuple(written["rows"]), "cases": tuple(cases)})
 
 
 @dataclass
@@ -163,32 +167,28 @@ def make_plan(
         >>> [(case.name, case.asked, len(case.runs)) for case in plan.cases]
         [('good-cbas-concept', 2, 8)]
     """
-    by_case: dict[str, list[PlannedJob]] = {case.name: [] for case in study.kept_cases(datasets)}
+    runs: dict[str, list[PlannedRun]] = {}
+    complete: dict[tuple[str, str], Run] = {}  # settings are made once a row: its runs differ in their seeds alone
     for planned in study.jobs(seeds=seeds, datasets=datasets, methods=methods, quick=quick):
-        by_case[planned.case.name].append(planned)
-    cases = []
-    for case in study.kept_cases(datasets):
-        runs = [
-            PlannedRun(
-                label=planned.row.label,
-                paper=planned.row.paper,
-                digest=planned.job.plan().digest(),
-                job=planned.job,
-            )
-            for planned in by_case[case.name]
-        ]
-        cases.append(
-            PlannedCase(
-                name=case.name,
-                dataset=case.dataset,
-                domain=case.domain,
-                shift=case.shift,
-                setting=case.setting,
-                asked=len({(run.split_seed, run.seed) for run in runs}),
-                missing=missing_data(case.dataset, root),
-                runs=tuple(runs),
-            )
+        case, row, job = planned.case.name, planned.row, planned.job
+        if (case, row.label) not in complete:
+            complete[case, row.label] = job.plan()
+        digest = replace(complete[case, row.label], split_seed=job.split_seed, seed=job.seed).digest()
+        runs.setdefault(case, []).append(PlannedRun(label=row.label, paper=row.paper, digest=digest, job=job))
+    cases = [
+        PlannedCase(
+            name=case.name,
+            dataset=case.dataset,
+            domain=case.domain,
+            shift=case.shift,
+            setting=case.setting,
+            asked=_asked(runs.get(case.name, [])),
+            missing=missing_data(case.dataset, root),
+            runs=tuple(runs.get(case.name, [])),
         )
+        for case in study.kept_cases(datasets)
+        if case.name in runs or not study.rows
+    ]
     return Plan(
         study=study.name,
         title=study.title,
@@ -199,8 +199,53 @@ def make_plan(
         note=study.note,
         quick=quick,
         command=command,
+        rows=_labels(study, cases),
         cases=tuple(cases),
     )
+
+
+def with_earlier(plan: Plan, study: Study, earlier: Plan | None, root: str | os.PathLike[str] | None = None) -> Plan:
+    """``plan``, and what of ``earlier``, another plan of its study, the study still asks for.
+
+    So a study may be run in pieces, dataset by dataset, and its table is whole in the end. Runs on another schedule are
+    not kept: a table has one.
+    """
+    before = {(case.name, run.label, run.digest): run for case in earlier.cases for run in case.runs} if earlier else {}
+    if earlier is None or earlier.quick != plan.quick or not before:
+        return plan
+    again = make_plan(
+        study,
+        seeds=1 + max(run.seed for run in before.values()),
+        datasets=[case.name for case in earlier.cases],
+        methods=list(dict.fromkeys(run.label for run in before.values())),
+        quick=plan.quick,
+        root=root,
+    )
+    facts = {case.name: case for case in (*again.cases, *plan.cases)}
+    runs: dict[str, dict[tuple[str, str], PlannedRun]] = {}
+    for case in again.cases:
+        kept = (run for run in case.runs if (case.name, run.label, run.digest) in before)
+        runs.setdefault(case.name, {}).update({(run.label, run.digest): run for run in kept})
+    for case in plan.cases:
+        runs.setdefault(case.name, {}).update({(run.label, run.digest): run for run in case.runs})
+    rank = {row.label: number for number, row in enumerate(study.rows)}
+    cases = []
+    for name in (case.name for case in study.cases):
+        if name in facts and (runs[name] or not study.rows):
+            merged = sorted(runs[name].values(), key=lambda run: (run.seed, rank.get(run.label, len(rank))))
+            cases.append(replace(facts[name], asked=_asked(merged), runs=tuple(merged)))
+    return replace(plan, rows=_labels(study, cases), cases=tuple(cases))
+
+
+def _labels(study: Study, cases: Iterable[PlannedCase]) -> tuple[str, ...]:
+    """The labels of all runs in the order of the study, then those of rows that it does not list."""
+    there = dict.fromkeys(run.label for case in cases for run in case.runs)
+    listed = [row.label for row in study.rows if row.label in there]
+    return tuple(dict.fromkeys([*listed, *there]))
+
+
+def _asked(runs: Iterable[PlannedRun]) -> int:
+    return len({(run.split_seed, run.seed) for run in runs})
 
 
 def missing_data(dataset: str, root: str | os.PathLike[str] | None = None) -> str | None:
@@ -240,17 +285,12 @@ def collect(plan: Plan, folder: Path) -> Collected:
         facts = {f.name: getattr(case, f.name) for f in dataclasses.fields(case) if f.name != "runs"}
         collected = CollectedCase(**facts)
         for run in case.runs:
-            where = folder / run.digest
-            if (where / "result.json").exists():
-                try:
-                    result = read_json(where / "result.json")
-                except MarioError as error:
-                    collected.failed.append((run.label, run.split_seed, run.seed, str(error)))
-                    continue
-                collected.results.append({**result, "label": run.label, "paper": run.paper, "folder": str(where)})
-            elif (where / "error.txt").exists():
-                lines = (where / "error.txt").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-                collected.failed.append((run.label, run.split_seed, run.seed, lines[-1] if lines else "no reason"))
+            found = store.look(folder / run.digest)
+            if found.result is not None:
+                told = {"label": run.label, "paper": run.paper, "folder": str(folder / run.digest)}
+                collected.results.append({**found.result, **told})
+            elif found.state in (store.FAILED, store.BROKEN):
+                collected.failed.append((run.label, run.split_seed, run.seed, found.reason))
             else:
                 collected.unfinished += 1
         cases.append(collected)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mario.errors import MarioError
 from mario.experiments.comparison import Job
 from mario.experiments.settings import Evaluation, complete_settings, file_settings
 from mario.graphs.catalogue import CATALOGUE
@@ -131,7 +132,7 @@ class Study:
             seeds: how many runs a row has, instead of the number of each case.
             datasets: datasets, or names of cases, to keep; all if there are none.
             methods: labels or methods of rows to keep, also where a case leaves them out; an open study makes a row
-                of any other method.
+                of any other method that embeds what the case has, nodes or graphs.
             quick: the smaller form.
 
         Example:
@@ -165,8 +166,16 @@ class Study:
         kept = [row for row in self.rows if {row.label, row.method} & set(methods)]
         if self.open:
             there = {name for row in kept for name in (row.label, row.method)}
-            kept += [Row(label=method, method=method) for method in methods if method not in there]
+            level = CATALOGUE[case.dataset].level
+            kept += [Row(label=name, method=name) for name in methods if name not in there and _embeds(name, level)]
         return kept
+
+
+def _embeds(method: str, level: str) -> bool:
+    try:
+        return level in find(method).levels
+    except MarioError:
+        return False
 
 
 def matched_settings(method: str, dataset: str, domain: str, shift: str, reference: str = "mario") -> dict[str, Any]:

@@ -157,7 +157,8 @@ def wide_table(collected: Collected) -> WideTable:
         'not done'
     """
     rows = long_rows(collected)
-    labels = tuple(dict.fromkeys(row.label for row in rows))
+    there = dict.fromkeys(row.label for row in rows)
+    labels = tuple(dict.fromkeys([*(label for label in collected.plan.rows if label in there), *there]))
     columns = tuple(column for case in collected.cases for column in _columns(case, rows))
     by_place = {(row.label, row.case): row for row in rows}
     overall = _overall(collected, rows, labels)

@@ -1,0 +1,59 @@
+"""Tables in a Markdown document, between a pair of markers for each study."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from mario.errors import MarioError
+from mario.experiments.plan import Collected, CollectedCase
+from mario.experiments.statistics import summarise
+from mario.files import write_text
+from mario.report import to_markdown, wide_table
+
+BEGIN, END = "<!-- study {}: written by `mario reproduce` -->", "<!-- end of study {} -->"
+
+
+def check_markers(document: Path, names: Iterable[str]) -> str:
+    """The text of ``document``, which must have a place for each study."""
+    if not document.is_file():
+        raise MarioError(f"there is no file {document}")
+    text = document.read_text(encoding="utf-8")
+    for name in names:
+        begin, end = BEGIN.format(name), END.format(name)
+        if begin not in text or end not in text.split(begin, 1)[1]:
+            raise MarioError(f"{document} has no place for the study {name}: it needs the lines {begin} and {end}")
+    return text
+
+
+def write_document(document: Path, studies: Sequence[Collected]) -> None:
+    """Replace what stands between the markers of each study; without a finished run it stays."""
+    text = check_markers(document, (collected.plan.study for collected in studies))
+    for collected in studies:
+        if any(case.results for case in collected.cases):
+            begin, end = BEGIN.format(collected.plan.study), END.format(collected.plan.study)
+            head, rest = text.split(begin, 1)
+            text = f"{head}{begin}\n\n{section(collected)}\n\n{end}{rest.split(end, 1)[1]}"
+    write_text(document, text)
+
+
+def section(collected: Collected) -> str:
+    """What a document says of a study: its note and its table."""
+    if "validation" in collected.plan.show:
+        body = "\n\n".join(validation_table(case) for case in collected.cases)
+    else:
+        body = to_markdown(wide_table(collected))
+    return "\n\n".join(part.strip() for part in (collected.plan.note, body) if part)
+
+
+def validation_table(case: CollectedCase) -> str:
+    """Rows by their validation scores alone, for what is chosen without looking at a test set."""
+    lines = [f"**{case.name}, validation scores**", "", "| variant | n | id_val | ood_val |", "|:---|---:|---:|---:|"]
+    for label in dict.fromkeys(result["label"] for result in case.results):
+        runs = [result["scores"] for result in case.results if result["label"] == label]
+        cells = []
+        for key in ("id_val", "ood_val"):
+            scores = [run[key] for run in runs if run.get(key) is not None]
+            summary = summarise(scores) if scores else None
+            spread = f" ± {100 * summary.sd:.2f}" if summary and summary.sd is not None else ""
+            cells.append(f"{100 * summary.mean:.2f}{spread}" if summary else "–")
+        lines.append(f"| {label} | {len(runs)} | {' | '.join(cells)} |")
+    return "\n".join(lines)

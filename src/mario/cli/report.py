@@ -1,0 +1,44 @@
+"""``mario report``: what runs have come to, as tables, pictures and one page."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from mario.errors import MarioError
+from mario.experiments.loose_runs import plan_of_runs
+from mario.experiments.plan import Collected, collect, read_plans
+from mario.report import to_rich, wide_table, write_page
+
+
+def report_runs(runs: Path, out: Path, *, root: Path | None = None) -> None:
+    """Collect the runs in a folder by its plans, or as they are where it has none, and write page and pictures."""
+    if not runs.is_dir():
+        raise MarioError(f"there is no folder {runs}")
+    plans = read_plans(runs) or [plan_of_runs(runs)]
+    console = Console()
+    collected = [collect(plan, runs) for plan in plans]
+    show_tables(console, collected)
+    command = next((plan.command for plan in plans if plan.command), "")
+    write_pages(console, collected, out, command=command, root=root)
+
+
+def show_tables(console: Console, collected: Sequence[Collected]) -> None:
+    """The tables of the studies that have one, in the terminal."""
+    for study in collected:
+        if "table" in study.plan.show:
+            console.print(to_rich(wide_table(study)))
+
+
+def write_pages(
+    console: Console, collected: Sequence[Collected], path: Path, *, command: str, root: Path | None = None
+) -> None:
+    """The page at ``path`` and the pictures in the folder ``pictures`` beside it."""
+    found = [
+        {**result, "method": result["label"]} for study in collected for case in study.cases for result in case.results
+    ]
+    if not found:
+        console.print("no run is done, so there is nothing to show yet")
+        return
+    page = write_page(path, title="Results", results=found, command=command)
+    console.print(f"open {page.resolve().as_uri()}", highlight=False, soft_wrap=True)

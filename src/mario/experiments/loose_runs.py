@@ -1,0 +1,78 @@
+"""Runs that no plan asked for, such as those of ``mario run``: a plan made of what is there."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mario.errors import MarioError
+from mario.experiments.comparison import Job
+from mario.experiments.plan import Plan, PlannedCase, PlannedRun
+from mario.files import read_json
+
+CASE = ("dataset", "domain", "shift", "setting")
+
+
+def plan_of_runs(folder: Path) -> Plan:
+    """A plan of every run in ``folder``, grouped by dataset, domain, shift and setting.
+
+    Runs of one method with other settings are rows of their own, labelled by what differs.
+    """
+    found = [(path.parent.name, run) for path in sorted(folder.glob("*/settings.json")) if (run := _read(path))]
+    if not found:
+        raise MarioError(f"{folder} holds no runs: give the folder that `mario run` or `mario reproduce` wrote into")
+    cases: dict[tuple[str, ...], list[tuple[str, dict[str, Any]]]] = {}
+    for name, run in found:
+        cases.setdefault(tuple(run[key] for key in CASE), []).append((name, run))
+    planned = []
+    for case, runs in cases.items():
+        labels = _labels([run for _, run in runs])
+        planned_runs = tuple(
+            PlannedRun(
+                label=label, paper=run["method"] if label == run["method"] else None, digest=name, job=_job(run, label)
+            )
+            for (name, run), label in zip(runs, labels, strict=True)
+        )
+        planned.append(
+            PlannedCase(
+                name="-".join(case),
+                **dict(zip(CASE, case, strict=True)),
+                asked=max(labels.count(label) for label in labels),
+                runs=planned_runs,
+            )
+        )
+    return Plan(
+        study="runs",
+        title="Your runs",
+        show=("table", "curves", "map"),
+        reference="grace",
+        subject="mario",
+        rows=tuple(dict.fromkeys(run.label for case in planned for run in case.runs)),
+        cases=tuple(planned),
+    )
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The settings of a run; nothing of what is no run, or is broken."""
+    try:
+        run = read_json(path)
+    except MarioError:
+        return None
+    known = (*CASE, "method", "split_seed", "seed", "settings")
+    return run if isinstance(run, dict) and all(key in run for key in known) else None
+
+
+def _labels(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The method of each run, and the settings in which it differs from others of its method."""
+    labels = []
+    for run in runs:
+        alike = [other["settings"] for other in runs if other["method"] == run["method"]]
+        keys = sorted({key for settings in alike for key in settings})
+        differing = [key for key in keys if any(other.get(key) != alike[0].get(key) for other in alike)]
+        shown = [f"{key}={run['settings'].get(key)}" for key in differing]
+        labels.append(", ".join([run["method"], *shown]))
+    return labels
+
+
+def _job(run: Mapping[str, Any], label: str) -> Job:
+    facts = {key: run[key] for key in (*CASE, "method", "split_seed", "seed")}
+    return Job(**facts, given=run["settings"], label=label)

@@ -1,0 +1,67 @@
+"""The tables of a document, written between their markers."""
+
+from pathlib import Path
+
+import pytest
+
+from made_up import collected
+from mario.cli.document import BEGIN, END, check_markers, section, write_document
+from mario.errors import MarioError
+from mario.experiments.plan import Collected
+
+
+def marked(name: str, text: str) -> str:
+    return f"{BEGIN.format(name)}\n{text}\n{END.format(name)}"
+
+
+def table(**other: object) -> Collected:
+    scores = {"good-cbas-concept": {"grace": [0.9, 0.8], "mario": [0.95, None]}}
+    return collected(scores, **other)  # type: ignore[arg-type]
+
+
+def test_tables_stand_between_the_markers_and_the_text_around_them_stays(tmp_path: Path) -> None:
+    page = tmp_path / "results.md"
+    kept = marked("ablation", "kept")
+    page.write_text(f"before\n{marked('table-concept', 'what was there')}\n{kept}\nafter\n")
+    empty = collected({"good-cbas-concept": {"mario": [None]}}, study="ablation")
+    write_document(page, [table(), empty])
+    text = page.read_text()
+    assert kept in text, "a study without a run stays as it was"
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "what was there" not in text
+    assert "91.28 ± 1.10" in text, "the paper's figure stands beside ours"
+    assert "1 not done" in text, "a row with fewer runs than asked says so"
+    write_document(page, [table()])
+    assert page.read_text() == text
+
+
+def test_a_study_that_is_judged_by_validation_shows_no_test_score() -> None:
+    study = table(study="variants")
+    study = Collected(type(study.plan)(**{**vars(study.plan), "show": ("validation",)}), study.cases)
+    assert section(study).splitlines() == [
+        "**good-cbas-concept, validation scores**",
+        "",
+        "| variant | n | id_val | ood_val |",
+        "|:---|---:|---:|---:|",
+        "| grace | 2 | 90.00 ± 0.00 | 80.00 ± 0.00 |",
+        "| mario | 1 | 90.00 | 80.00 |",
+    ]
+
+
+def test_a_document_without_a_place_is_refused(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("no markers")
+    with pytest.raises(MarioError, match="no place for the study table-concept: it needs the lines <!-- study"):
+        write_document(page, [table()])
+    page.write_text(f"{END.format('table-concept')}\n{BEGIN.format('table-concept')}")
+    with pytest.raises(MarioError, match="no place"):
+        check_markers(page, ["table-concept"])
+    with pytest.raises(MarioError, match="no file"):
+        check_markers(tmp_path / "absent.md", [])
+
+
+def test_no_placeholder_is_left_in_the_documents() -> None:
+    root = Path(__file__).parents[2]
+    for page in [root / "README.md", *root.glob("docs/**/*.md")]:
+        assert "RESULTS_" not in page.read_text(encoding="utf-8"), page

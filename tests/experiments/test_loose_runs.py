@@ -1,0 +1,46 @@
+"""Runs without a plan: grouped by what they are of, and settings are not mixed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mario.errors import MarioError
+from mario.experiments.loose_runs import plan_of_runs
+from mario.experiments.run import Run
+from mario.files import write_json
+
+
+def put(folder: Path, name: str, method: str, *, seed: int = 0, shift: str = "concept", **given: Any) -> None:
+    run = Run.plan("good-cbas", method, shift=shift, seed=seed, given=given)
+    write_json(folder / name / "settings.json", run.as_dict())
+
+
+def test_runs_are_grouped_by_case_and_other_settings_are_other_rows(tmp_path: Path) -> None:
+    put(tmp_path, "a", "grace")
+    put(tmp_path, "b", "grace", seed=1)
+    put(tmp_path, "c", "mario", gamma=0.5)
+    put(tmp_path, "d", "mario", gamma=0.5, clusters=10)
+    put(tmp_path, "e", "grace", shift="covariate", hidden=8)
+    plan = plan_of_runs(tmp_path)
+    concept, covariate = plan.cases
+    assert [(run.digest, run.label) for run in concept.runs] == [
+        ("a", "grace"),
+        ("b", "grace"),
+        ("c", "mario, clusters=100"),
+        ("d", "mario, clusters=10"),
+    ]
+    assert [run.paper for run in concept.runs] == ["grace", "grace", None, None]
+    assert (concept.asked, covariate.asked, covariate.runs[0].label) == (2, 1, "grace")
+    assert concept.runs[3].job.plan().settings["clusters"] == 10
+
+
+def test_a_folder_without_runs_is_an_error_and_what_is_no_run_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "settings.json").write_text("[1]")
+    (tmp_path / "y").mkdir()
+    (tmp_path / "y" / "settings.json").write_text("{")
+    with pytest.raises(MarioError, match="holds no runs"):
+        plan_of_runs(tmp_path)
+    put(tmp_path, "a", "grace")
+    assert len(plan_of_runs(tmp_path).cases[0].runs) == 1
