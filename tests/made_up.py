@@ -7,7 +7,13 @@ from mario.experiments.comparison import Job
 from mario.experiments.plan import Collected, CollectedCase, Plan, PlannedCase, PlannedRun
 
 DOMAINS = {"good-cbas": "color", "good-webkb": "university", "webkb": "university", "good-twitch": "language"}
-DOMAINS |= {"amazon-photo": "environment", "proteins-25": "size", "dd-200": "size", "dd-300": "size"}
+DOMAINS |= {
+    "amazon-photo": "environment",
+    "elliptic": "time",
+    "proteins-25": "size",
+    "dd-200": "size",
+    "dd-300": "size",
+}
 
 Scores = Mapping[str, Mapping[str, Sequence[float | None]]]
 

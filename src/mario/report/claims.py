@@ -72,6 +72,8 @@ class Claim:
         verdicts = {comparison.verdict for comparison in self.comparisons}
         if verdicts <= {NOT_RUN}:
             return NOT_RUN
+        if self.quick:
+            return NOT_SHOWN
         if CONTRADICTED in verdicts:
             return CONTRADICTED
         return HELD if verdicts == {HELD} else NOT_SHOWN

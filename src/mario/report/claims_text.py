@@ -93,10 +93,8 @@ def _line(comparison: Comparison, score: str) -> str:
         return ""
     test = pooled.test
     name = f"{_SCORES.get(score, score)}, {comparison.label} − {comparison.against}"
-    parts = [
-        f"95 % interval {points(test.ci_low)} to {points(test.ci_high)}",
-        f"{test.n} pair{'s' if test.n > 1 else ''}",
-    ]
+    parts = [f"95 % interval {points(test.ci_low)} to {points(test.ci_high)}"] if test.n > 1 else []
+    parts.append(f"{test.n} pairs" if test.n > 1 else "1 pair")
     if comparison.case is None and len(pooled.cases) > 1:
         parts.append(f"above in {pooled.above} of {len(pooled.cases)} cases")
     else:

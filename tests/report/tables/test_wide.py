@@ -35,7 +35,8 @@ def test_what_a_case_does_not_ask_for_has_the_papers_figure_alone() -> None:
 def test_five_pairs_cannot_be_marked_and_all_cases_together_can() -> None:
     table = wide_table(collected(CASES))
     assert not any(cell.direction for row in table.cells for cell in row)
-    assert any("too few pairs a case for any scores to reach that; the last column" in note for note in table.notes)
+    assert any("too few pairs a case for any scores to reach that" in note for note in table.notes)
+    assert any("The last column takes the runs of all cases together: OOD less that of grace" in n for n in table.notes)
     erm, irm, grace, mario = table.overall
     assert grace is None
     assert mario is not None
@@ -78,6 +79,22 @@ def test_missing_failed_and_short_cells_say_so() -> None:
         "good-cbas-concept, mario: 2 not done.",
     ):
         assert said in table.notes
+
+
+def test_what_several_cases_lack_is_said_once() -> None:
+    rows = {"grace": [0.5], "mario": [None]}
+    study = collected(
+        {f"{name}-concept": rows for name in ("good-cbas", "webkb", "good-webkb", "good-twitch")},
+        missing=dict.fromkeys(("good-webkb-concept", "good-twitch-concept"), "no files"),
+    )
+    notes = wide_table(study).notes
+    assert "good-webkb-concept, good-twitch-concept: no files." in notes
+    assert "good-cbas-concept, webkb-concept, mario: 1 not done." in notes
+
+
+def test_the_metric_without_a_run_is_that_of_the_dataset() -> None:
+    (first, *_) = wide_table(collected({"elliptic-label": {"grace": [None], "mario": [None]}})).columns
+    assert first.metric_name == "F1"
 
 
 def test_notes_say_metric_faults_quick_controls_and_unequal_schedules() -> None:

@@ -27,12 +27,12 @@ def notes(collected: Collected, rows: Sequence[LongRow], *, overall: bool) -> li
 
 
 def _reading(collected: Collected, rows: Sequence[LongRow]) -> list[str]:
-    metrics = dict.fromkeys(METRICS.get(row.metric, row.metric) for row in rows if row.n)
-    notes = [f"Mean ± sample standard deviation over runs (how many), {' or '.join(metrics) or 'accuracy'} in percent."]
+    metrics = dict.fromkeys(METRICS.get(row.metric, row.metric) for row in rows)
+    notes = [f"Mean ± sample standard deviation over runs (how many), {' or '.join(metrics)} in percent."]
     rules = {row.chosen_on.get("ood_test", "ood_val") for row in rows if row.n}
     if rules == {"last"}:
         notes[0] += " There is no validation set: the last checkpoint counts, for every method."
-    else:
+    elif rules:
         notes[0] += " The checkpoint is the best on the ID validation set for ID and on the OOD validation set for OOD."
     split = [row.ood_by_split for row in rows if row.ood_by_split and row.ood_by_split.n_splits < row.n]
     if split and max(s.n_splits for s in split) > 1:
@@ -55,27 +55,29 @@ def _reading(collected: Collected, rows: Sequence[LongRow]) -> list[str]:
 
 def _tests(rows: Sequence[LongRow], overall: bool) -> list[str]:
     tests = [row for row in rows if row.test is not None and row.test.p_wilcoxon is not None]
-    if not tests:
+    against = list(dict.fromkeys(row.against for row in rows if row.test is not None))
+    if not against:
         return []
-    against = list(dict.fromkeys(row.against for row in tests))
-    named = against[0] if len(against) == 1 else "its own reference (the host, or the one with the same encoder)"
-    if len(against) > 1 and not any("+mario" in row.label for row in tests):
-        named = "the reference with the same encoder"
-    note = (
-        f"↑ and ↓: OOD above and below {named}, p < {LEVEL} by Wilcoxon’s signed-rank test over runs of the same split "
-        f"and seed, Holm-corrected for the {len(tests)} tests of this table."
-    )
-    possible = reachable([row.test for row in tests], LEVEL)
-    if not possible:
-        note += " There are too few pairs a case for any scores to reach that"
-        note += "; the last column takes all cases together." if overall else "."
-    elif possible < len(tests):
-        note += f" {len(tests) - possible} of them have too few pairs to reach it."
-    if any(row.test and row.test.by_split and 1 < row.test.by_split.n_splits < row.test.n for row in tests):
-        note += " Seeds within a split are not independent, so that p is on the small side."
+    named = against[0] if len(against) == 1 else "the row that it is compared with (its host, or that of its encoder)"
+    notes = []
+    if tests:
+        notes.append(
+            f"↑ and ↓: OOD above and below {named}, p < {LEVEL} by Wilcoxon’s signed-rank test over runs of the same "
+            f"split and seed, Holm-corrected for the {len(tests)} tests of this table."
+        )
+        possible = reachable([row.test for row in tests], LEVEL)
+        if not possible:
+            notes[-1] += " There are too few pairs a case for any scores to reach that."
+        elif possible < len(tests):
+            notes[-1] += f" {len(tests) - possible} of them have too few pairs to reach it."
+        if any(row.test and row.test.by_split and 1 < row.test.by_split.n_splits < row.test.n for row in tests):
+            notes[-1] += " Seeds within a split are not independent, so that p is on the small side."
     if overall:
-        note += " The last column has its own correction, for its rows."
-    return [note]
+        notes.append(
+            f"The last column takes the runs of all cases together: OOD less that of {named}, the same test, "
+            "Holm-corrected for the rows."
+        )
+    return notes
 
 
 def _controls(rows: Sequence[LongRow]) -> list[str]:
@@ -90,20 +92,29 @@ def _controls(rows: Sequence[LongRow]) -> list[str]:
 
 
 def _data(collected: Collected) -> list[str]:
-    notes = [f"{case.name}: {case.missing}." for case in collected.cases if case.missing]
+    missing: dict[str, list[str]] = {}
+    faults: dict[str, list[str]] = {}
     for case in collected.cases:
-        faults = dict.fromkeys(fault for run in case.results for fault in run.get("faults") or ())
-        notes += [f"{case.name}, known fault of the data: {fault}" for fault in faults]
-    return list(dict.fromkeys(notes))
+        if case.missing:
+            missing.setdefault(case.missing, []).append(case.name)
+        for fault in dict.fromkeys(fault for run in case.results for fault in run.get("faults") or ()):
+            faults.setdefault(fault, []).append(case.name)
+    return [
+        *(f"{', '.join(names)}: {why}." for why, names in missing.items()),
+        *(f"{', '.join(names)}, known fault of the data: {fault}" for fault, names in faults.items()),
+    ]
 
 
 def _lacking(collected: Collected, rows: Sequence[LongRow]) -> list[str]:
     missing = {case.name for case in collected.cases if case.missing}
-    by_reason: dict[tuple[str, str], list[str]] = {}
+    lacking: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row.why and row.case not in missing:
-            by_reason.setdefault((row.case, row.why), []).append(row.label)
-    return [f"{case}, {', '.join(labels)}: {why}." for (case, why), labels in by_reason.items()]
+            lacking.setdefault((row.case, row.why), []).append(row.label)
+    together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (case, why), labels in lacking.items():
+        together.setdefault((why, tuple(labels)), []).append(case)
+    return [f"{', '.join(cases)}, {'; '.join(labels)}: {why}." for (why, labels), cases in together.items()]
 
 
 def _schedule(collected: Collected) -> list[str]:

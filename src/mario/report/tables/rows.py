@@ -17,6 +17,7 @@ from mario.experiments.statistics import (
     pair,
     paired,
 )
+from mario.graphs.catalogue import CATALOGUE
 from mario.report.tables.one_case import CONTROLS, Result, gap_of, summary_of
 
 
@@ -142,7 +143,7 @@ def _row(
         domain=case.domain,
         shift=case.shift,
         setting=case.setting,
-        metric=next((r["metric"] for r in case.results if r.get("metric")), "accuracy"),
+        metric=next((r["metric"] for r in case.results if r.get("metric")), CATALOGUE[case.dataset].metric),
         label=label,
         method=job.method,
         encoder=encoder or "gcn",

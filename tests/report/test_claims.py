@@ -1,0 +1,154 @@
+"""Verdicts on made-up studies, whichever way they fall."""
+
+import re
+import tomllib
+from importlib import resources
+
+import pytest
+
+from made_up import collected
+from mario.experiments.plan import Collected
+from mario.report import Claim, claims, claims_to_html, claims_to_markdown
+from mario.report.claims_text import numbers, tally
+
+PAIRS = [0.01 * i for i in range(1, 6)]
+
+
+def tables(step: float, *, quick: bool = False) -> list[Collected]:
+    """MARIO above GRACE by ``step`` times five different amounts in four cases; ERM ten points below GRACE."""
+    found = []
+    for study, shift in (("table-concept", "concept"), ("table-covariate", "covariate")):
+        rows = {"erm": [0.7] * 5, "grace": [0.8] * 5, "mario": [0.8 + step * d for d in PAIRS]}
+        found.append(collected({f"{d}-{shift}": rows for d in ("good-cbas", "good-webkb")}, study=study, quick=quick))
+    return found
+
+
+def one(studies: list[Collected], name: str) -> Claim:
+    return next(claim for claim in claims(studies) if claim.name == name)
+
+
+@pytest.mark.parametrize(("step", "verdict"), [(1.0, "held"), (-1.0, "contradicted"), (0.0, "not shown")])
+def test_the_main_claim_whichever_way_it_falls(step: float, verdict: str) -> None:
+    claim = one(tables(step), "mario-above-grace")
+    assert claim.verdict == verdict
+    (comparison,) = claim.comparisons
+    assert comparison.pooled is not None
+    assert (comparison.pooled.test.n, len(comparison.pooled.cases)) == (20, 4)
+    # The paper: 91.28 − 88.64, 37.15 − 34.86, 91.00 − 89.29, 35.24 − 28.10.
+    assert comparison.paper == pytest.approx((2.64 + 2.29 + 1.71 + 7.14) / 4)
+
+
+def test_five_pairs_a_case_cannot_hold_and_it_is_said() -> None:
+    claim = one(tables(1.0), "mario-above-grace-everywhere")
+    assert [c.case for c in claim.comparisons][:2] == ["good-cbas-concept", "good-webkb-concept"]
+    assert (claim.verdict, claim.possible) == ("not shown", 0)
+    assert numbers(claim)[0] == (
+        "OOD, mario − grace on good-cbas-concept: +3.00 (95 % interval +1.80 to +4.20; 5 pairs; 5 won, 0 tied, 0 lost; "
+        "p = 0.250; the paper has +2.64)"
+    )
+    assert numbers(claim)[-1] == "So few pairs that no scores could have been significant."
+
+
+def test_a_part_that_was_not_run_keeps_a_claim_from_being_held() -> None:
+    claim = one(tables(1.0), "contrast-above-erm")
+    assert [(c.label, c.verdict) for c in claim.comparisons] == [
+        ("grace", "held"), ("bgrl", "not run"), ("costa", "not run")
+    ]  # fmt: skip
+    assert claim.verdict == "not shown"
+    assert "No runs of both: bgrl and erm, costa and erm." in numbers(claim)
+
+
+def test_others_are_the_trained_rows_without_labels() -> None:
+    rows = {name: [0.8] * 6 for name in ("erm", "raw-features", "dgi", "grace")} | {
+        "mario": [0.81 + 0.01 * i for i in range(6)]
+    }
+    claim = one([collected({"good-cbas-concept": rows})], "mario-best")
+    assert [c.against for c in claim.comparisons] == ["dgi", "grace"]
+    assert claim.verdict == "not shown"  # 2 × 1/32
+    assert [c.p_holm for c in claim.comparisons] == [0.0625, 0.0625]
+
+
+def test_stars_stand_for_the_same_text() -> None:
+    encoders = {
+        "erm (sage)": [0.7],
+        "grace (gcn)": [0.8],
+        "mario (gcn)": [0.9],
+        "grace (sage)": [0.7],
+        "mario (sage)": [0.8],
+    }
+    claim = one([collected({"good-cbas-concept": encoders}, study="encoders", paper="Table 5")], "encoders")
+    assert [(c.label, c.against) for c in claim.comparisons] == [
+        ("mario (gcn)", "grace (gcn)"), ("mario (sage)", "grace (sage)"), ("mario (sage)", "erm (sage)")
+    ]  # fmt: skip
+    hosts = {"costa": [0.8], "costa+mario": [0.9], "grace": [0.8], "grace+mario": [0.85]}
+    claim = one([collected({"good-cbas-concept": hosts}, study="other-methods", paper="Table 8")], "hosts-id")
+    assert [(c.label, c.against) for c in claim.comparisons] == [("costa+mario", "costa"), ("grace+mario", "grace")]
+    assert claim.comparisons[0].paper == pytest.approx(98.00 - 93.50)
+
+
+def test_a_smaller_gap_is_the_claimed_sign() -> None:
+    study = tables(1.0)
+    for run in (run for one_ in study for case in one_.cases for run in case.results if run["label"] == "erm"):
+        run["scores"]["id_test"] += 0.001 * (run["seed"] + 1)
+    claim = one(study, "gap")
+    assert claim.verdict == "held"
+    assert claim.comparisons[0].paper is not None
+    assert "gap between ID and OOD, mario − erm: −0.30" in numbers(claim)[0]
+
+
+def test_groups_are_told_by_their_medians() -> None:
+    study = collected({"amazon-photo-concept": {"erm": [0.5] * 3, "mario": [0.6] * 3}}, study="photo", paper="Figure 3")
+    for run in study.cases[0].results:
+        better = run["label"] == "mario"
+        run["scores"]["groups"] = {"T1": 0.6 if better else 0.5, "T2": 0.6 if better else 0.7}
+    claim = one([study], "photo")
+    assert claim.comparisons[0].groups == (1, 2)
+    assert "median above in 1 of 2 groups" in numbers(claim)[0]
+    assert claim.verdict == "not shown"
+
+
+def test_only_the_datasets_of_the_claim() -> None:
+    study = collected({f"{d}-concept": {"erm": [0.7] * 5, "grace": [0.8] * 5} for d in ("good-cbas", "webkb")})
+    (first, *_) = one([study], "grace-above-supervised-small").comparisons
+    assert first.pooled is not None
+    assert first.pooled.cases == ("good-cbas-concept",)
+
+
+def test_nothing_run_and_the_quick_form_are_said() -> None:
+    assert {claim.verdict for claim in claims([])} == {"not run"}
+    assert numbers(claims([])[0]) == ["No runs to compare yet."]
+    assert "From the quick form, from which nothing follows." in numbers(
+        one(tables(1.0, quick=True), "mario-above-grace")
+    )
+
+
+def test_a_case_that_two_studies_share_counts_once() -> None:
+    curves = collected({"good-cbas-concept": {"erm": [0.7] * 5, "mario": [0.9] * 5}}, study="curves")
+    (comparison,) = one([*tables(1.0), curves], "gap").comparisons
+    assert comparison.pooled is not None
+    assert comparison.pooled.test.n == 20
+
+
+def test_rendered_claims_are_whole_and_escaped() -> None:
+    found = claims(tables(1.0))
+    text = claims_to_markdown(found)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == len(found) + 2
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {4}
+    assert rows[2].startswith("| **held** | MARIO is above GRACE")
+    assert "p &lt; 0.001" in rows[2]
+    html = claims_to_html(found)
+    assert html.count("<tr class=") == len(found)
+    assert '<tr class="not-shown"' in html
+    assert 'scope="row"' in html
+    assert "p < 0.05" not in html  # escaped
+    assert tally(found).startswith(f"Of {len(found)} claims ")
+
+
+def test_every_claim_is_of_studies_that_there_are() -> None:
+    text = resources.files("mario.report").joinpath("claims.toml").read_text(encoding="utf-8")
+    known = {"name", "claim", "said", "where", "studies", "datasets", "compare", "each", "score", "less"}
+    studies = resources.files("mario.experiments").joinpath("studies")
+    for entry in tomllib.loads(text)["claim"]:
+        assert set(entry) <= known
+        assert all(studies.joinpath(f"{name}.toml").is_file() for name in entry["studies"])
