@@ -1,0 +1,39 @@
+"""What every method has: here, `compiled`."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+
+import mario
+
+from .tiny import tiny_graph
+
+
+def noticing(calls: list[int], finish: Callable[[int, Tensor], Tensor], layer: int, h: Tensor) -> Tensor:
+    calls.append(layer)
+    return finish(layer, h)
+
+
+def test_compiled_rows_give_the_same_loss_gradients_and_embeddings(monkeypatch: pytest.MonkeyPatch) -> None:
+    # torch traces and runs what it traced; the C++ that it can make of that is for tests/integration.
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    calls: list[int] = []
+    models = []
+    for compiled in (False, True):
+        model = mario.MARIO(hidden=6, layers=2, clusters=3, compiled=compiled)
+        graph = model.prepare(tiny_graph(), device="cpu")
+        if compiled:
+            spy = partial(noticing, calls, model.encoder_._compiled_finish)
+            monkeypatch.setattr(model.encoder_, "_compiled_finish", spy)
+        model.train()
+        figures = model.step(graph, torch.Generator().manual_seed(0))
+        models.append((figures, model, model.transform(tiny_graph())))
+    (plain, model, z), (fast, compiled_model, z_fast) = models
+    assert fast == plain
+    assert set(calls) == {0, 1}, "both layers go through what was compiled"
+    for (name, p), q in zip(model.named_parameters(), compiled_model.parameters(), strict=True):
+        assert (p.grad is None and q.grad is None) or torch.equal(p.grad, q.grad), name
+    assert torch.equal(z, z_fast)
