@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from mario.cli import main
-from mario.cli.progress import lasting
 
 TINY = """
 title = "Tiny"
@@ -160,14 +159,3 @@ def test_a_report_of_plans_and_of_runs_without_one(call: Call, tmp_path: Path) -
         code, _, errors = call("report", folder)
         assert code == 2
         assert message in errors
-
-
-def test_lengths_of_time() -> None:
-    assert [lasting(s) for s in (0, 89, 91, 3569, 3600, 7322)] == [
-        "0 s",
-        "89 s",
-        "2 min",
-        "59 min",
-        "1 h 00 min",
-        "2 h 02 min",
-    ]
