@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from made_up import collected
-from mario.cli.document import BEGIN, END, check_markers, section, write_document
+from mario.cli.document import BEGIN, BEGIN_CLAIMS, END, END_CLAIMS, check_markers, section, write_document
 from mario.errors import MarioError
 from mario.experiments.plan import Collected
 
@@ -34,6 +34,15 @@ def test_tables_stand_between_the_markers_and_the_text_around_them_stays(tmp_pat
     assert "1 not done" in text, "a row with fewer runs than asked says so"
     write_document(page, [table()])
     assert page.read_text() == text
+
+
+def test_claims_are_written_where_a_document_has_a_place_for_them(tmp_path: Path) -> None:
+    page = tmp_path / "results.md"
+    page.write_text(f"{marked('table-concept', '')}\n{BEGIN_CLAIMS}\nbefore\n{END_CLAIMS}\n")
+    write_document(page, [table()])
+    text = page.read_text()
+    assert "before" not in text
+    assert "MARIO is above GRACE" in text.split(BEGIN_CLAIMS)[1].split(END_CLAIMS)[0]
 
 
 def test_a_study_that_is_judged_by_validation_shows_no_test_score() -> None:

@@ -119,6 +119,7 @@ def test_what_does_not_exist_is_named_with_what_does(call: Call) -> None:
         (("tiny.toml", "--launcher", "carrier-pigeon"), "there is no launcher 'carrier-pigeon'"),
         (("tiny.toml", "--slurm", "time"), "--slurm takes NAME=VALUE"),
         (("tiny.toml", "--document", "absent.md"), "there is no file absent.md"),
+        (("tiny.toml", "--document", "absent.md", "--quick"), "leave --quick or --document out"),
     ]:
         code, _, errors = call("reproduce", *words)
         assert code == 2, (words, errors)
@@ -139,6 +140,7 @@ def test_rows_and_datasets_are_chosen_with_commas_or_again(call: Call) -> None:
 def test_every_study_of_the_paper_can_be_asked_for_at_once(call: Call) -> None:
     code, said, _ = call("reproduce", "all", "--quick", "--dry-run")
     assert code == 0
+    assert "no run in runs/quick yet" in said
     for line in ("table-concept: ", "tsne-id-ood: ", "label-rates: "):
         assert line in said
     assert "elliptic-label: 0 runs; left out, the files of elliptic are not at hand" in said

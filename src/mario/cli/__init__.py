@@ -150,9 +150,12 @@ def reproduce(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Every row, with one seed and few steps: minutes.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would run and how long it takes.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for the runs; those already there are not repeated.")] = Path(
-        "runs/paper"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the runs; those already there are not repeated. runs/paper, or runs/quick, if not given."
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Runs at once, one thread each.")] = 2,
     launcher: Annotated[str, typer.Option(help="local, or slurm to run them on other machines.")] = "local",
     slurm: Annotated[

@@ -1,4 +1,4 @@
-"""Tables in a Markdown document, between a pair of markers for each study."""
+"""Tables in a Markdown document, between a pair of markers for each study, and the claims of the paper."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -7,9 +7,10 @@ from mario.errors import MarioError
 from mario.experiments.plan import Collected, CollectedCase
 from mario.experiments.statistics import summarise
 from mario.files import write_text
-from mario.report import to_markdown, wide_table
+from mario.report import claims, claims_to_markdown, to_markdown, wide_table
 
 BEGIN, END = "<!-- study {}: written by `mario reproduce` -->", "<!-- end of study {} -->"
+BEGIN_CLAIMS, END_CLAIMS = "<!-- claims: written by `mario reproduce` -->", "<!-- end of claims -->"
 
 
 def check_markers(document: Path, names: Iterable[str]) -> str:
@@ -24,15 +25,24 @@ def check_markers(document: Path, names: Iterable[str]) -> str:
     return text
 
 
-def write_document(document: Path, studies: Sequence[Collected]) -> None:
-    """Replace what stands between the markers of each study; without a finished run it stays."""
+def write_document(document: Path, studies: Sequence[Collected], whole: Sequence[Collected] = ()) -> None:
+    """Replace what stands between the markers of each study; without a finished run it stays.
+
+    The claims are judged by ``whole``, all that has been run.
+    """
     text = check_markers(document, (collected.plan.study for collected in studies))
     for collected in studies:
         if any(case.results for case in collected.cases):
-            begin, end = BEGIN.format(collected.plan.study), END.format(collected.plan.study)
-            head, rest = text.split(begin, 1)
-            text = f"{head}{begin}\n\n{section(collected)}\n\n{end}{rest.split(end, 1)[1]}"
+            name = collected.plan.study
+            text = _between(text, BEGIN.format(name), END.format(name), section(collected))
+    if BEGIN_CLAIMS in text and END_CLAIMS in text.split(BEGIN_CLAIMS, 1)[1]:
+        text = _between(text, BEGIN_CLAIMS, END_CLAIMS, claims_to_markdown(claims(whole or studies)).strip())
     write_text(document, text)
+
+
+def _between(text: str, begin: str, end: str, new: str) -> str:
+    head, rest = text.split(begin, 1)
+    return f"{head}{begin}\n\n{new}\n\n{end}{rest.split(end, 1)[1]}"
 
 
 def section(collected: Collected) -> str:

@@ -19,11 +19,13 @@ from mario.experiments.study import Study
 from mario.experiments.study_files import find_studies
 from mario.methods import REGISTRY
 
+FULL, QUICK = Path("runs/paper"), Path("runs/quick")
+
 
 def reproduce(
     names: Sequence[str],
     *,
-    out: Path,
+    out: Path | None = None,
     seeds: int | None = None,
     datasets: Sequence[str] = (),
     methods: Sequence[str] = (),
@@ -38,6 +40,7 @@ def reproduce(
     root: Path | None = None,
 ) -> None:
     console = Console()
+    out = out or (QUICK if quick else FULL)
     studies = find_studies(names)
     datasets = _named(datasets, _datasets(studies), "dataset or case", studies)
     methods = _named(methods, _methods(studies), "row", studies)
@@ -52,6 +55,8 @@ def reproduce(
     chosen = [(study, plan) for study, plan in chosen if plan.cases]
     if not chosen:
         raise MarioError(f"{_listed(studies)}: no case has both a dataset of --datasets and a row of --methods")
+    if document and quick:
+        raise MarioError("a document has what was run in full: leave --quick or --document out")
     if document:
         check_markers(document, [study.name for study, _ in chosen])
     if dry_run:
@@ -72,12 +77,14 @@ def reproduce(
         )
     except RunFailedError as error:
         failure = error
-    collected = [collect(plan, out) for plan in whole]
+    everything = [collect(plan, out) for plan in read_plans(out)]
+    chosen_now = {study.name for study, _ in chosen}
+    collected = [study for study in everything if study.plan.study in chosen_now]
     show_tables(console, collected)
     if document:
-        write_document(document, collected)
+        write_document(document, collected, everything)
         console.print(f"tables written into {document}", highlight=False, soft_wrap=True)
-    write_pages(console, collected, report or out / "report.html", command=command, root=root)
+    write_pages(console, everything, report or out / "report.html", command=command, root=root)
     if failure:
         raise RunFailedError(f"{failure}; --retry-failed tries again")
 
@@ -116,12 +123,14 @@ def _remarks(case: PlannedCase, tasks: Mapping[str, Task], seen: Mapping[str, st
 def _duration(left: Sequence[Task], out: Path, workers: int) -> str:
     if not left:
         return "nothing left"
-    pace = Pace.of_folder(out)
-    seconds = pace.seconds(left, workers)
-    if seconds is None:
+    # Quick runs tell something of the others, though less than runs of the same size do.
+    known = next((folder for folder in (out, QUICK) if any(folder.glob("*/result.json"))), None)
+    if known is None:
         return f"and no run in {out} yet to tell how long they take"
+    pace = Pace.of_folder(known)
+    seconds = pace.seconds(left, workers) or 0.0
     guessed = sum(task.kind not in pace.measured for task in left)
-    said = f"about {lasting(seconds)} with {workers} workers, by the runs that are done in {out}"
+    said = f"about {lasting(seconds)} with {workers} workers, by the runs that are done in {known}"
     return said + (f"; {guessed} have no run of their method and dataset there and are guessed" if guessed else "")
 
 
