@@ -43,7 +43,7 @@ TABLE = wide_table(STUDY)
 def test_markdown() -> None:
     text = to_markdown(TABLE)
     lines = text.splitlines()
-    assert lines[0] == "**Shifts & &lt;b>100 %&lt;/b> (Table 2)**"
+    assert lines[0] == "**Shifts & &lt;b>100 %&lt;/b> (Table 2 of the paper)**"
     assert lines[2] == (
         "| method | good-cbas, color<br>ID accuracy % | good-cbas, color<br>OOD accuracy % | good-webkb, university<br>"
         "ID accuracy % | good-webkb, university<br>OOD accuracy % | all cases<br>OOD − grace |"
@@ -60,7 +60,10 @@ def test_markdown() -> None:
 def test_latex_is_ascii_balanced_and_even() -> None:
     text = to_latex(TABLE)
     assert text.isascii()
-    assert r"\caption{Shifts \& \textless{}b\textgreater{}100 \%\textless{}/b\textgreater{} (Table 2)}" in text
+    assert (
+        r"\caption{Shifts \& \textless{}b\textgreater{}100 \%\textless{}/b\textgreater{} (Table 2 of the paper)}"
+        in text
+    )
     assert r"\textbf{90.40 $\pm$ 0.27} (9)$\uparrow$" in text
     assert r"\underline{88.00 $\pm$ 0.00} (9)" in text
     assert r"{\footnotesize 91.28 $\pm$ 1.10, $-$0.8 sd}" in text
@@ -73,6 +76,16 @@ def test_latex_is_ascii_balanced_and_even() -> None:
         line for line in plain[plain.index("midrule") : plain.index("bottomrule")].splitlines() if line.endswith(r"\\")
     ]
     assert {line.count("&") for line in body} == {5}  # a label, four columns, all cases
+
+
+def test_latex_of_many_cases_is_told_in_blocks() -> None:
+    names = ("good-cbas", "good-webkb", "webkb")
+    rows = {"grace": [0.8, 0.9], "mario": [0.8, 0.9]}
+    text = to_latex(wide_table(collected({f"{n}-{shift}": rows for n in names for shift in ("concept", "covariate")})))
+    first, second = text.split(r"\end{tabular}")[:2]
+    assert (first.count(r"\multicolumn{2}"), second.count(r"\multicolumn{2}")) == (3, 3)
+    assert "webkb, university, covariate" in second
+    assert ("all cases" in first, "all cases" in second) == (False, True)
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")

@@ -24,7 +24,7 @@ def test_a_row_a_label_and_two_columns_a_case() -> None:
     assert cell.ours.mean == pytest.approx(0.91)
     assert (cell.place, cell.count, cell.against, str(cell.paper)) == (1, "5", "grace", "91.28 ± 1.10")
     assert table.cell("mario", "good-cbas-concept", "id").test is None
-    assert table.heading == "All methods under concept shift (Table 2)"
+    assert table.heading == "All methods under concept shift (Table 2 of the paper)"
 
 
 def test_what_a_case_does_not_ask_for_has_the_papers_figure_alone() -> None:

@@ -103,7 +103,7 @@ class WideTable:
 
     @property
     def heading(self) -> str:
-        return f"{self.title} ({self.paper})" if self.paper else self.title
+        return f"{self.title} ({self.paper} of the paper)" if self.paper else self.title
 
     @property
     def cases(self) -> list[tuple[str, int]]:
