@@ -148,6 +148,15 @@ def test_html_sorts_by_number_and_leaves_what_is_missing_empty() -> None:
     assert 'class="id short"' not in html
 
 
+def test_html_has_the_spread_over_splits_where_seeds_share_one() -> None:
+    study = collected({"good-cbas-concept": {"grace": [0.8, 0.8, 0.8, 0.8], "mario": [0.9, 0.7, 0.6, 0.6]}})
+    for run in study.cases[0].results:
+        run["split_seed"] //= 2
+    # Means of the splits 0.8 and 0.6: sd 0.2 / √2.
+    assert 'title="± 14.14 over the means of 2 splits"' in to_html(wide_table(study))
+    assert "splits" not in to_html(TABLE)
+
+
 def test_terminal_fits_100_columns() -> None:
     console = Console(width=100, record=True, file=StringIO())
     console.print(to_rich(TABLE))

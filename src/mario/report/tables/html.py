@@ -125,7 +125,8 @@ def _cell(cell: Cell, column: Column) -> str:
         off = f' <span class="off{_far(cell)}">{escape(text.off)}</span>' if text.off else ""
         parts.append(f'<span class="paper"><span class="sr">paper: </span>{_spaced(text.paper)}{off}</span>')
     sort = "" if cell.ours is None else f"{100 * cell.ours.mean:.4f}"
-    title = f' title="{escape(cell.why)}"' if cell.why else ""
+    said = "; ".join(part for part in (_by_split(cell), cell.why) if part)
+    title = f' title="{escape(said)}"' if said else ""
     return f'<td class="{" ".join(kinds)}" data-sort="{sort}"{title}>{" ".join(parts)}</td>'
 
 
@@ -147,6 +148,14 @@ def _arrow(direction: str, mark: str, against: str, p: float | None) -> str:
     said = escape(f"{direction} {against}, p = {p_value(p)} after Holm’s correction".replace("= <", "<"))
     marked = f'<span aria-hidden="true">{mark}</span><span class="sr">{said}</span>'
     return f'<span class="arrow {direction}" title="{said}">{marked}</span>'
+
+
+def _by_split(cell: Cell) -> str:
+    """The spread over splits, where that is not the spread over runs."""
+    splits = cell.by_split
+    if splits is None or splits.sd is None or splits.n_splits == cell.n:
+        return ""
+    return f"± {100 * splits.sd:.2f} over the means of {splits.n_splits} splits"
 
 
 def _far(cell: Cell) -> str:
