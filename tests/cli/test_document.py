@@ -5,7 +5,17 @@ from pathlib import Path
 import pytest
 
 from made_up import collected
-from mario.cli.document import BEGIN, BEGIN_CLAIMS, END, END_CLAIMS, check_markers, section, write_document
+from mario.cli.document import (
+    BEGIN,
+    BEGIN_CLAIMS,
+    BEGIN_CONVERGENCE,
+    END,
+    END_CLAIMS,
+    END_CONVERGENCE,
+    check_markers,
+    section,
+    write_document,
+)
 from mario.errors import MarioError
 from mario.experiments.plan import Collected
 
@@ -43,6 +53,15 @@ def test_claims_are_written_where_a_document_has_a_place_for_them(tmp_path: Path
     text = page.read_text()
     assert "before" not in text
     assert "MARIO is above GRACE" in text.split(BEGIN_CLAIMS)[1].split(END_CLAIMS)[0]
+
+
+def test_convergence_is_written_where_a_document_has_a_place_for_it(tmp_path: Path) -> None:
+    page = tmp_path / "results.md"
+    page.write_text(f"{marked('table-concept', '')}\n{BEGIN_CONVERGENCE}\nbefore\n{END_CONVERGENCE}\n")
+    write_document(page, [table()])
+    text = page.read_text()
+    assert "before" not in text
+    assert "| late gain id_val |" in text.split(BEGIN_CONVERGENCE)[1].split(END_CONVERGENCE)[0]
 
 
 def test_a_study_that_is_judged_by_validation_shows_no_test_score() -> None:

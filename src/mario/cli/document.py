@@ -1,4 +1,4 @@
-"""Tables in a Markdown document, between a pair of markers for each study, and the claims of the paper."""
+"""What a Markdown document gets between its markers: tables of studies, claims of the paper, ends of schedules."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -8,9 +8,11 @@ from mario.experiments.plan import Collected, CollectedCase
 from mario.experiments.statistics import summarise
 from mario.files import write_text
 from mario.report import claims, claims_to_markdown, to_markdown, wide_table
+from mario.report.convergence import convergence, convergence_to_markdown
 
 BEGIN, END = "<!-- study {}: written by `mario reproduce` -->", "<!-- end of study {} -->"
 BEGIN_CLAIMS, END_CLAIMS = "<!-- claims: written by `mario reproduce` -->", "<!-- end of claims -->"
+BEGIN_CONVERGENCE, END_CONVERGENCE = "<!-- convergence: written by `mario reproduce` -->", "<!-- end of convergence -->"
 
 
 def check_markers(document: Path, names: Iterable[str]) -> str:
@@ -28,15 +30,19 @@ def check_markers(document: Path, names: Iterable[str]) -> str:
 def write_document(document: Path, studies: Sequence[Collected], whole: Sequence[Collected] = ()) -> None:
     """Replace what stands between the markers of each study; without a finished run it stays.
 
-    The claims are judged by ``whole``, all that has been run.
+    The claims are judged by ``whole``, all that has been run, and so is whether the schedules were long enough.
     """
     text = check_markers(document, (collected.plan.study for collected in studies))
     for collected in studies:
         if any(case.results for case in collected.cases):
             name = collected.plan.study
             text = _between(text, BEGIN.format(name), END.format(name), section(collected))
-    if BEGIN_CLAIMS in text and END_CLAIMS in text.split(BEGIN_CLAIMS, 1)[1]:
-        text = _between(text, BEGIN_CLAIMS, END_CLAIMS, claims_to_markdown(claims(whole or studies)).strip())
+    for begin, end, write in (
+        (BEGIN_CLAIMS, END_CLAIMS, lambda runs: claims_to_markdown(claims(runs))),
+        (BEGIN_CONVERGENCE, END_CONVERGENCE, lambda runs: convergence_to_markdown(convergence(runs))),
+    ):
+        if begin in text and end in text.split(begin, 1)[1]:
+            text = _between(text, begin, end, write(whole or studies).strip())
     write_text(document, text)
 
 
