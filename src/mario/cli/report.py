@@ -8,7 +8,7 @@ from rich.console import Console
 from mario.errors import MarioError
 from mario.experiments.loose_runs import plan_of_runs
 from mario.experiments.plan import Collected, collect, read_plans
-from mario.report import to_rich, wide_table, write_page
+from mario.report import to_rich, wide_table, write_report
 
 
 def report_runs(runs: Path, out: Path, *, root: Path | None = None) -> None:
@@ -34,11 +34,9 @@ def write_pages(
     console: Console, collected: Sequence[Collected], path: Path, *, command: str, root: Path | None = None
 ) -> None:
     """The page at ``path`` and the pictures in the folder ``pictures`` beside it."""
-    found = [
-        {**result, "method": result["label"]} for study in collected for case in study.cases for result in case.results
-    ]
-    if not found:
+    if not any(case.results for study in collected for case in study.cases):
         console.print("no run is done, so there is nothing to show yet")
         return
-    page = write_page(path, title="Results", results=found, command=command)
+    title = "MARIO: the paper’s tables and figures" if len(collected) > 1 else collected[0].plan.title
+    page = write_report(path, collected, title=title, command=command, root=root)
     console.print(f"open {page.resolve().as_uri()}", highlight=False, soft_wrap=True)

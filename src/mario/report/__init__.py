@@ -4,7 +4,7 @@ from mario.report.claims import Claim, claims
 from mario.report.claims_text import claims_to_html, claims_to_markdown
 from mario.report.curves import plot_curves
 from mario.report.embedding_map import plot_embeddings
-from mario.report.page import write_page
+from mario.report.page import write_report
 from mario.report.tables import (
     LongRow,
     Pooled,
@@ -57,5 +57,5 @@ __all__ = [
     "to_rich",
     "verdict",
     "wide_table",
-    "write_page",
+    "write_report",
 ]

@@ -14,12 +14,16 @@ import torch
 
 from mario.errors import RunFailedError
 from mario.evaluation import SETS
+from mario.experiments.plan import Collected, CollectedCase
 from mario.experiments.run import Run, make_probe
 from mario.experiments.settings import split_settings
 from mario.files import read_json, write_whole
 from mario.methods import load
 
 FILE = "map.npz"
+MOST = 4
+"""Rows of a case that are mapped where it is no figure of the paper."""
+
 _FORM = 1  # of the file; a cache of another form is made anew
 
 
@@ -72,6 +76,29 @@ def map_of(folder: Path, root: Path | None = None, max_nodes: int = 2000) -> Map
     with suppress(RunFailedError):  # runs on a medium that cannot be written to have their map all the same
         write_whole(folder / FILE, partial(_write, found, key))
     return found
+
+
+def mapped_runs(study: Collected, case: CollectedCase) -> dict[str, dict[str, Any]]:
+    """The runs of a case that are mapped: the first of each row; a few rows only where it is no figure of the paper.
+
+    Example:
+        >>> from mario.experiments.plan import Collected, CollectedCase, Plan
+        >>> runs = [{"label": row, "seed": seed, "folder": f"{row}{seed}"} for row in "ab" for seed in (1, 0)]
+        >>> case = CollectedCase("good-cbas", "good-cbas", "color", "concept", "transductive", 2, None, runs)
+        >>> [run["folder"] for run in mapped_runs(Collected(Plan(study="runs", title=""), [case]), case).values()]
+        ['a0', 'b0']
+    """
+    first: dict[str, dict[str, Any]] = {}
+    for result in sorted(case.results, key=lambda run: (run.get("split_seed", 0), run.get("seed", 0))):
+        if result.get("folder"):
+            first.setdefault(result["label"], result)
+    planned = next((planned.runs for planned in study.plan.cases if planned.name == case.name), ())
+    labels = [label for label in dict.fromkeys([*(run.label for run in planned), *first]) if label in first]
+    if not study.plan.paper:
+        wanted = (study.plan.subject, study.plan.reference, "random-init")
+        kept = sorted(labels, key=lambda label: wanted.index(label) if label in wanted else len(wanted))[:MOST]
+        labels = [label for label in labels if label in kept]
+    return {label: first[label] for label in labels}
 
 
 def _write(found: MapData, key: str, name: str) -> None:
