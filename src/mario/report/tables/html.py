@@ -7,7 +7,7 @@ with a caption and ``scope`` on every head; a ``<ul class="notes">`` comes after
   ``text``); heads that span several columns have neither;
 - every cell of the body has ``data-sort``: a number, or for the row's head its place in the plan, so that sorting by
   column 0 brings back the first order; an empty one belongs last, whichever way is sorted;
-- every row has ``data-label``, the long form's also ``data-case``, to filter by.
+- every row has ``data-label``, the long form's rows and the wide form's heads of cases ``data-case``, to filter by.
 
 For a style sheet: rows are ``subject``, ``control``, ``supervised`` or ``compared``. Cells are ``id``, ``ood``,
 ``group`` or ``overall``, with ``best`` or ``second`` beside it, ``short`` where runs are missing and ``empty`` where
@@ -80,7 +80,10 @@ def _heads(table: WideTable) -> str:
     at = 0
     for head, width in table.cases:
         metric = escape(table.columns[at].metric_name)
-        top.append(f'<th scope="colgroup" colspan="{width}">{escape(head)} <small>{metric}, %</small></th>')
+        case = escape(table.columns[at].case)
+        top.append(
+            f'<th scope="colgroup" colspan="{width}" data-case="{case}">{escape(head)} <small>{metric}, %</small></th>'
+        )
         at += width
     below = [
         f'<th scope="col" data-column="{i}" data-type="number">{escape(column.head)}</th>'
