@@ -64,31 +64,51 @@ def _everywhere(
 
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Root = Annotated[Path | None, typer.Option(help="Folder of raw files to look in first.")]
+Shift = Annotated[
+    str | None, typer.Option(help="covariate, concept, no_shift or label; `mario data show DATASET` has its.")
+]
+Domain = Annotated[str | None, typer.Option(help="What shifts: see `mario data show DATASET`.")]
+Setting = Annotated[
+    str | None,
+    typer.Option(help="transductive, or inductive: training sees no test node; the dataset's own if not given."),
+]
 
 
 @app.command()
 def run(
     dataset: Annotated[str, typer.Argument(help="Dataset: see `mario data list`.", autocompletion=_datasets)],
-    method: Annotated[str, typer.Option(help="Method: see `mario methods`.", autocompletion=_methods)] = "mario",
-    shift: Annotated[
-        str | None, typer.Option(help="covariate, concept, no_shift or label; `mario data show DATASET` has its.")
-    ] = None,
-    domain: Annotated[str | None, typer.Option(help="What shifts: see `mario data show DATASET`.")] = None,
-    setting: Annotated[
+    method: Annotated[
         str | None,
-        typer.Option(help="transductive, or inductive: training sees no test node; the dataset's own if not given."),
+        typer.Option(help="Method: see `mario methods`; mario if not given.", autocompletion=_methods),
     ] = None,
+    shift: Shift = None,
+    domain: Domain = None,
+    setting: Setting = None,
     split_seed: Annotated[int, typer.Option(help="Which of the random splits.")] = 0,
     seed: Annotated[int, typer.Option(help="Of weights, views and batches.")] = 0,
     encoder: Annotated[str | None, typer.Option(help="gcn, sage, gat or gin.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting; may be repeated.")
     ] = None,
+    settings_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings",
+            metavar="FILE",
+            help="Settings in TOML or JSON, of `mario tune` or a run's settings.json; the other options win over it.",
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; runs/HASH if not given.")] = None,
     device: Device = "auto",
     root: Root = None,
     threads: Annotated[int, typer.Option(min=0, help="Threads of torch; 0 leaves its choice.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; result.json has the scores.")] = False,
+    tensorboard: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write for TensorBoard too; runs may share a folder.")
+    ] = None,
+    wandb: Annotated[
+        str | None, typer.Option(metavar="PROJECT", help="Write to a project of Weights & Biases too.")
+    ] = None,
 ) -> None:
     """Train one method on one dataset and score it in and out of distribution.
 
@@ -108,10 +128,99 @@ def run(
         split_seed=split_seed,
         seed=seed,
         given=given,
+        settings_file=settings_file,
         out=out,
         device=device,
         root=root,
         threads=threads,
+        quiet=quiet,
+        tensorboard=tensorboard,
+        wandb=wandb,
+    )
+
+
+@app.command()
+def tune(
+    dataset: Annotated[str, typer.Argument(help="Dataset: see `mario data list`.", autocompletion=_datasets)],
+    method: Annotated[str, typer.Option(help="Method: see `mario methods`.", autocompletion=_methods)] = "mario",
+    shift: Shift = None,
+    domain: Domain = None,
+    setting: Setting = None,
+    encoder: Annotated[str | None, typer.Option(help="gcn, sage, gat or gin.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="In all, with those already there; 50, or the whole grid, if not given.")
+    ] = None,
+    sampler: Annotated[str, typer.Option(help="tpe, random, or grid: the paper's grid.")] = "tpe",
+    only: Annotated[
+        list[str] | None, typer.Option(help="Search these settings alone, with commas; may be repeated.")
+    ] = None,
+    search: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=RANGE", help="Another range: NAME=a,b,c, NAME=LOW:HIGH or NAME=LOW:HIGH:log; may be repeated."
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Fix a setting; may be repeated.")
+    ] = None,
+    select: Annotated[str, typer.Option(help="The validation score that decides: ood_val or id_val.")] = "ood_val",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs a trial, each on a split of its own.")] = 1,
+    pruner: Annotated[
+        str, typer.Option(help="median: stop a trial below the median of the others at a checkpoint; or none.")
+    ] = "median",
+    storage: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|URL", help="Where trials are kept; RUNS/tune/NAME.db if not given."),
+    ] = None,
+    study_name: Annotated[str | None, typer.Option(help="Made of dataset, shift and method if not given.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Trials at once, one thread each.")] = 2,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds after which no trial begins.")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try trials again that failed.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="File for the best settings, .toml or .json; RUNS/tune/NAME.toml if not given."
+        ),
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="Folder of the runs; those already there are not repeated.")] = Path(
+        "runs"
+    ),
+    device: Device = "auto",
+    root: Root = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+) -> None:
+    """Find settings of a method by validation scores, and write the best for `mario run --settings`.
+
+    The same command goes on where it stopped. Given again elsewhere with the same database, it shares the trials.
+    """
+    from mario.cli.tune import tune_one
+
+    given = dict(_pair(text) for text in settings or [])
+    if encoder is not None:
+        given["encoder"] = encoder
+    tune_one(
+        dataset,
+        method,
+        shift=shift,
+        domain=domain,
+        setting=setting,
+        given=given,
+        only=[name.strip() for text in only or [] for name in text.split(",") if name.strip()],
+        search=dict(_pair(text, "--search", "lr=0.001:0.1:log") for text in search or []),
+        seeds=seeds,
+        select=select,
+        sampler=sampler,
+        pruner=pruner,
+        trials=trials,
+        name=study_name,
+        storage=storage,
+        folder=runs,
+        workers=workers,
+        timeout=timeout,
+        retry=retry_failed,
+        out=out,
+        device=device,
+        root=root,
         quiet=quiet,
     )
 

@@ -1,6 +1,6 @@
 """``mario run``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from mario import ranks
+from mario.cli.tracking import show, sinks_of
 from mario.experiments.run import Run, execute
+from mario.experiments.settings_file import read_settings_file
+from mario.experiments.sinks import Sink, followed
 from mario.files import read_json
+from mario.methods import find
 from mario.methods.base import choose_device
 
 RULE = {"id_test": "id_val", "ood_test": "ood_val", "ood_test_by_id_val": "id_val"}  # results before chosen_on
@@ -47,7 +51,7 @@ def score_table(result: Mapping[str, Any]) -> Table:
 
 def run_one(
     dataset: str,
-    method: str,
+    method: str | None,
     *,
     shift: str | None,
     domain: str | None,
@@ -55,18 +59,27 @@ def run_one(
     split_seed: int,
     seed: int,
     given: Mapping[str, Any],
+    settings_file: Path | None,
     out: Path | None,
     device: str,
     root: Path | None,
     threads: int,
     quiet: bool,
+    tensorboard: Path | None = None,
+    wandb: str | None = None,
 ) -> None:
     choose_device(device)
     if threads:
         torch.set_num_threads(threads)
+    if settings_file is not None:
+        said = read_settings_file(settings_file)
+        method = method or said.method
+        given = {**said.of(find(method or "mario").name), **given}
+        if said.dataset in (None, dataset):  # what shifts in one dataset is nothing to another
+            domain, shift, setting = domain or said.domain, shift or said.shift, setting or said.setting
     run = Run.plan(
         dataset,
-        method,
+        method or "mario",
         domain=domain,
         shift=shift,
         setting=setting,
@@ -74,11 +87,12 @@ def run_one(
         seed=seed,
         given=given,
     )
-    with ranks.running(device):
-        _carry_out(run, out or Path("runs") / run.digest(), device=device, root=root, quiet=quiet)
+    folder = out or Path("runs") / run.digest()
+    with ranks.running(device), sinks_of(run, folder, tensorboard, wandb) as sinks:
+        _carry_out(run, folder, sinks, device=device, root=root, quiet=quiet)
 
 
-def _carry_out(run: Run, folder: Path, *, device: str, root: Path | None, quiet: bool) -> None:
+def _carry_out(run: Run, folder: Path, sinks: Sequence[Sink], *, device: str, root: Path | None, quiet: bool) -> None:
     spoken = ranks.rank() == 0  # one of the ranks is enough
     console = Console(quiet=quiet or not spoken)
     complaints = Console(stderr=True, quiet=not spoken)
@@ -93,7 +107,7 @@ def _carry_out(run: Run, folder: Path, *, device: str, root: Path | None, quiet:
     )
     with progress_bar(console) as progress:
         task = progress.add_task("epochs", total=run.settings["epochs"], note="")
-        for epoch in execute(run, data, folder, device=device):
+        for epoch in followed(execute(run, data, folder, device=device), folder, sinks):
             note = f"loss {epoch.losses['loss']:.3f}" if "loss" in epoch.losses else ""
             for key in ("id_val", "ood_val"):
                 if key in epoch.record:
@@ -101,6 +115,7 @@ def _carry_out(run: Run, folder: Path, *, device: str, root: Path | None, quiet:
             progress.update(task, completed=epoch.number, note=note)
         if done:
             progress.update(task, completed=run.settings["epochs"], note="was done already")
+    show(sinks, folder, data, root)
     if spoken:
         console.print(score_table(read_json(folder / "result.json")))
         console.print(f"written to {folder}", highlight=False, soft_wrap=True)

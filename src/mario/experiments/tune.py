@@ -66,7 +66,6 @@ class Tuning:
     root: Path | None = None
     device: str = "auto"
     heartbeat: int = 10
-    """Seconds between two signs of life of a worker; after six without one its trial is tried again."""
 
     @classmethod
     def plan(
@@ -95,9 +94,10 @@ class Tuning:
         """Complete and check what is asked for; nothing is loaded or written yet.
 
         Args:
-            dataset, method, domain, shift, setting, root, device: as of a run.
+            dataset: as of a run; so are method, domain, shift, setting, root and device.
             given: settings that all trials share.
-            only, search: see :func:`~mario.experiments.search_space.search_space`.
+            only: settings to search; see :func:`~mario.experiments.search_space.search_space`.
+            search: other ranges; see there.
             seeds: runs that a trial is averaged over, each with a split and a seed of its own, from 0 on.
             select: the validation score that decides.
             sampler: ``tpe``, ``random``, or ``grid``: the paper's grid.
@@ -106,7 +106,7 @@ class Tuning:
             name: of the study; made of dataset, shift and method if not given.
             storage: a file or a database URL; ``folder/tune/NAME.db`` if not given.
             folder: of the runs.
-            heartbeat: seconds between two signs of life of a worker.
+            heartbeat: seconds between two signs of life of a worker; after six without one its trial is tried again.
 
         Example:
             >>> tuning = Tuning.plan("good-cbas", "mario", shift="concept", sampler="grid")
