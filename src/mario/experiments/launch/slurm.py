@@ -26,6 +26,10 @@ from mario.files import read_json, write_json
 
 LOOK_EVERY = 2.0  # seconds, at the folder
 ASK_EVERY = 10.0  # seconds, the controller: it serves others too
+ENDED = {
+    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"),
+    *("REVOKED", "SPECIAL_EXIT", "TIMEOUT"),
+}
 SHORT = {"memory": "mem", "cpus": "cpus_per_task"}
 
 
@@ -60,7 +64,7 @@ def launch_slurm(
                     before = reached
                 array.submit(min(workers, len(undone)) - alive)
             undone = _still(undone, pace)
-            yield standing_of(tasks, pace, workers)
+            yield dataclasses.replace(standing_of(tasks, pace, workers), note=array.note)
             if undone:
                 time.sleep(LOOK_EVERY)
     except (KeyboardInterrupt, GeneratorExit):
@@ -88,6 +92,9 @@ class Array:
     logs: Path
     arguments: tuple[str, str, str | None]
     executor: Any
+    seen: set[str] = dataclasses.field(default_factory=set)
+    """Tasks that have waited or run while this launch was watching."""
+    note: str = ""
 
     @classmethod
     def prepare(
@@ -116,18 +123,30 @@ class Array:
         return cls(name, logs, (str(folder), str(logs / "jobs.json"), str(root.resolve()) if root else None), executor)
 
     def alive(self) -> int:
-        """How many tasks wait or run, by whomever they were submitted."""
+        """How many tasks wait or run, by whomever they were submitted. An error if those we saw were cancelled."""
+        states = self._states()
+        self.seen |= {task for task, (state, _) in states.items() if state not in ENDED}
+        if cancelled := [task for task in self.seen if task in states and states[task][0] == "CANCELLED"]:
+            raise RunFailedError(f"{len(cancelled)} of Slurm's workers were cancelled; the same command again goes on")
+        waiting = [reason for state, reason in states.values() if state == "PENDING"]
+        self.note = f"{len(waiting)} workers wait for Slurm: {', '.join(sorted(set(waiting)))}" if waiting else ""
+        return sum(state not in ENDED for state, _ in states.values())
+
+    def _states(self) -> dict[str, tuple[str, str]]:
         for _ in range(5):
             asked = subprocess.run(
-                ["squeue", "--noheader", "--array", "--format=%i", f"--name={self.name}"],
+                ["squeue", "--noheader", "--array", "--states=all", "--format=%i|%T|%r", f"--name={self.name}"],
                 capture_output=True,
                 text=True,
                 check=False,
             )
             if asked.returncode == 0:
-                return len(asked.stdout.split())
+                listed = [line.split("|") for line in asked.stdout.splitlines() if line.strip()]
+                return {task: (state, reason) for task, state, reason in listed}
             time.sleep(LOOK_EVERY)  # the controller may be busy
-        raise RunFailedError(f"squeue does not answer: {asked.stderr.strip()}; give the same command again to watch")
+        raise RunFailedError(
+            f"squeue does not answer ({asked.stderr.strip()}); the same command again watches the runs"
+        )
 
     def submit(self, tasks: int) -> None:
         if tasks <= 0:

@@ -26,6 +26,8 @@ class Standing:
     total_steps: int
     seconds_left: float | None
     """None until a run of some kind has told how fast they are."""
+    note: str = ""
+    """Why nothing runs, where Slurm has said so."""
 
 
 @dataclass(eq=False)
