@@ -2,8 +2,6 @@
 
 from mario.report.claims import Claim, claims
 from mario.report.claims_text import claims_to_html, claims_to_markdown
-from mario.report.curves import plot_curves
-from mario.report.embedding_map import plot_embeddings
 from mario.report.page import write_report
 from mario.report.tables import (
     LongRow,
@@ -43,8 +41,6 @@ __all__ = [
     "groups_to_markdown",
     "long_rows",
     "long_to_html",
-    "plot_curves",
-    "plot_embeddings",
     "pool",
     "ranking_of",
     "runs_to_csv",

@@ -43,7 +43,7 @@ def boxes(results: Iterable[Result], *, rows: Sequence[str] | None = None, title
     if not groups:
         raise MarioError("results must hold runs with scores of test groups (scores['groups']), got none")
     there = row_labels(result for result in results if (result.get("scores") or {}).get("groups"))
-    shown = chosen_rows(results, rows, there, "scores of test groups")
+    shown = chosen_rows(rows, there, "scores of test groups")
     values = {row: [percents(results, row, "ood_test", group) for group in groups] for row in shown}
     if len(shown) <= SIDE_BY_SIDE:
         with sheet(PAGE, 2.9) as figure:

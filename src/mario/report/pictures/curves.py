@@ -8,7 +8,7 @@ from mario.errors import MarioError
 from mario.report.pictures.palette import BLUE, ORANGE, SKY, VERMILLION
 from mario.report.pictures.picture import COLUMN, PAGE, Drawing, sheet
 from mario.report.pictures.rows import Result, band, chosen_rows, metric_of, over_steps, row_labels, row_of
-from mario.report.svg import INK, to_svg
+from mario.report.svg import INK
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def curves(
         'Score curves of grace'
     """
     results = list(results)
-    shown = chosen_rows(results, rows, rows_with_curves(results), "a curve of two points or more")
+    shown = chosen_rows(rows, rows_with_curves(results), "a curve of two points or more")
     low, high = ylim or limits(results, shown)
     columns = min(3, len(shown))
     lines = -(-len(shown) // columns)
@@ -96,27 +96,6 @@ def curves(
             ncols = 5 if columns > 1 else 2
             figure.legend(list(keys.values()), list(keys), loc="outside lower center", ncols=ncols, handlelength=2.6)
     return Drawing(figure, title or f"Score curves of {', '.join(shown)}", _in_words(results, shown))
-
-
-def plot_curves(
-    results: Iterable[Result],
-    *,
-    methods: Sequence[str] | None = None,
-    ylim: tuple[float, float] | None = None,
-    legend: bool = True,
-    name: str = "curves",
-) -> str:
-    """`curves` as an SVG for a page.
-
-    Example:
-        >>> from mario.report import plot_curves
-        >>> scores = {"train": 0.9, "id_val": 0.8, "id_test": 0.8, "ood_val": 0.7, "ood_test": 0.6}
-        >>> run = {"method": "grace", "metric": "accuracy", "curve": [scores | {"step": 10}, scores | {"step": 20}]}
-        >>> plot_curves([run])[:4]
-        '<svg'
-    """
-    drawing = curves(results, rows=methods, ylim=ylim, legend=legend)
-    return to_svg(drawing.figure, name=name, title=drawing.title, description=drawing.description)
 
 
 def _draw(axis: Any, results: Sequence[Result], row: str) -> None:

@@ -9,9 +9,7 @@ import numpy as np
 from mario.errors import MarioError
 from mario.evaluation import SETS
 from mario.experiments.plan import Collected, CollectedCase
-from mario.experiments.ranking import Ranking, average_ranks
 from mario.graphs import load_dataset
-from mario.report.maps import map_of
 from mario.report.pictures.bars import bars
 from mario.report.pictures.boxes import SIDE_BY_SIDE, boxes
 from mario.report.pictures.curves import curves, rows_with_curves
@@ -24,7 +22,8 @@ from mario.report.pictures.picture import Drawing, Picture, save_picture
 from mario.report.pictures.ranks import ranks
 from mario.report.pictures.rows import groups_of, row_labels
 from mario.report.svg import to_svg
-from mario.report.tables import long_rows
+from mario.report.tables.ranks import ranking_of
+from mario.report.tables.rows import long_rows
 
 # A picture that is made: its kind, its case (none if it is of the whole study), what sets it apart, and how.
 Made = tuple[str, str, str, Callable[[], Drawing]]
@@ -82,8 +81,7 @@ def draw(
 def _asked_for(collected: Collected, root: Path | None) -> Iterator[Made]:
     for kind in collected.plan.show:
         if kind == "ranks":
-            if any(case.results for case in collected.cases):
-                yield kind, "", "", lambda: ranks(_ranking(collected), subject=collected.plan.subject)
+            yield from _ranks(collected)
         elif kind == "bars":
             yield from _bars(collected)
         else:
@@ -121,6 +119,14 @@ def _of_case(kind: str, collected: Collected, case: CollectedCase, root: Path | 
             yield "differences", case.name, "", lambda: differences(beside, title=title)
 
 
+def _ranks(collected: Collected) -> Iterator[Made]:
+    """Over cases; where there is one only, over its runs."""
+    there = sum(bool(case.results) for case in collected.cases)
+    if there:
+        subject, by, over = collected.plan.subject, *(("case", "case") if there > 1 else ("pair", "run"))
+        yield "ranks", "", "", lambda: ranks(ranking_of(collected, by=by), subject=subject, over=over)
+
+
 def _bars(collected: Collected) -> Iterator[Made]:
     """A picture for each case with test groups, and one of all the others."""
     plain = {}
@@ -132,9 +138,7 @@ def _bars(collected: Collected) -> Iterator[Made]:
         elif case.results:
             plain[case.dataset] = case
     if plain:
-        rows = [row for case in collected.plan.cases for row in dict.fromkeys(run.label for run in case.runs)]
-        there = {row for case in plain.values() for row in row_labels(case.results)}
-        shown = [row for row in dict.fromkeys(rows) if row in there]
+        shown = _in_order(collected, row_labels(r for case in plain.values() for r in case.results))
         title = f"ID and OOD scores, {_where(next(iter(plain.values())), dataset=False)}"
         results = {dataset: case.results for dataset, case in plain.items()}
         yield "bars", "", "", lambda: bars(results, rows=shown, title=title)
@@ -142,9 +146,11 @@ def _bars(collected: Collected) -> Iterator[Made]:
 
 def _rows(collected: Collected, case: CollectedCase) -> list[str]:
     """The rows of a case that have a result, in the order of the plan."""
-    planned = next((c.runs for c in collected.plan.cases if c.name == case.name), ())
-    there = row_labels(case.results)
-    return [row for row in dict.fromkeys([*(run.label for run in planned), *there]) if row in there]
+    return _in_order(collected, row_labels(case.results))
+
+
+def _in_order(collected: Collected, there: list[str]) -> list[str]:
+    return [row for row in dict.fromkeys([*collected.plan.rows, *there]) if row in there]
 
 
 def _where(case: CollectedCase, *, dataset: bool = True) -> str:
@@ -153,6 +159,8 @@ def _where(case: CollectedCase, *, dataset: bool = True) -> str:
 
 
 def _maps(case: CollectedCase, rows: list[str], root: Path | None) -> list[Map]:
+    from mario.report.maps import map_of  # its t-SNE stands in a file that draws with this package
+
     maps = []
     for row in rows:
         first = min((r for r in case.results if r["label"] == row), key=lambda r: (r["split_seed"], r["seed"]))
@@ -166,19 +174,3 @@ def _counts(case: CollectedCase, root: Path | None) -> list:
     return label_counts(
         load_dataset(case.dataset, domain=case.domain, shift=case.shift, setting=case.setting, root=root)
     )
-
-
-def _ranking(collected: Collected) -> Ranking:
-    """Ranks of the rows by OOD score: over cases, or over the runs of the only one there is."""
-    cases = [case for case in collected.cases if case.results]
-    scores: dict[str, dict[str, float]] = {}
-    for case in cases:
-        found: dict[str, dict[str, list[float]]] = {}
-        for result in case.results:
-            value = result["scores"].get("ood_test")
-            block = case.name if len(cases) > 1 else f"split {result['split_seed']}, seed {result['seed']}"
-            if value is not None:
-                found.setdefault(block, {}).setdefault(result["label"], []).append(value)
-        for block, rows in found.items():
-            scores[block] = {row: float(np.mean(values)) for row, values in rows.items()}
-    return average_ranks(scores)

@@ -26,7 +26,7 @@ def invariance_curves(results: Iterable[Result], *, rows: Sequence[str] | None =
         'At the last checkpoint, average and worst case: mario 0.200 and 0.400.'
     """
     results = list(results)
-    shown = chosen_rows(results, rows, rows_with_invariance(results), "alignment at two checkpoints or more")
+    shown = chosen_rows(rows, rows_with_invariance(results), "alignment at two checkpoints or more")
     look = looks(shown)
     ends: dict[str, list[float]] = {}
     top = 0.0

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from mario.errors import MarioError
-from mario.report.pictures.palette import COLOURS, MARKERS, SEQUENTIAL
+from mario.report.pictures.palette import COLOURS, MARKERS, ORDERED
 from mario.report.pictures.picture import COLUMN, PAGE, Drawing, sheet
 
 LARGEST, LARGEST_APART = 8, 7
 """How many classes the paper shows: in Figure 8, and in its appendix with ID and OOD apart."""
 
 _COLUMNS = 4
-_RASTER_ABOVE = 1000  # dots of one panel that a page holds as an image
+_RASTER_ABOVE = 500  # dots of one panel that a page holds as an image
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,8 @@ class Map:
 def embedding_maps(maps: Sequence[Map], *, title: str = "") -> Drawing:
     """Two rows of panels, the same maps by class (the eight largest) and by domain; up to four maps side by side.
 
-    Up to eight domains have a colour each; more are ordered values, such as degrees, and run from dark to light.
+    Up to eight domains have a colour each; more are ordered values, such as degrees, and run from blue to vermillion in
+    equal shares of the nodes.
 
     Example:
         >>> import numpy as np
@@ -59,8 +60,7 @@ def embedding_maps(maps: Sequence[Map], *, title: str = "") -> Drawing:
             if few:
                 _scatter(by_domain, m, [(m.domain == value, f"domain {value}") for value in domains])
             else:
-                place = np.searchsorted(domains, m.domain) / (len(domains) - 1)
-                by_domain.scatter(*m.xy.T, c=place, cmap=SEQUENTIAL, vmin=0, vmax=1, **_dots(m))
+                by_domain.scatter(*m.xy.T, c=_quantiles(m.domain), cmap=_ordered(), vmin=0, vmax=1, **_dots(m))
         _legend(figure, [by_class for by_class, _ in pairs], "outside upper center")
         below = [by_domain for _, by_domain in pairs]
         if few:
@@ -100,6 +100,18 @@ def largest_classes(y: np.ndarray, most: int) -> np.ndarray:
     """The classes with the most nodes, in order of their number; where two are equal, the first."""
     classes, sizes = np.unique(y, return_counts=True)
     return np.sort(classes[np.argsort(-sizes, kind="stable")][:most])
+
+
+def _quantiles(values: np.ndarray) -> np.ndarray:
+    """The share of nodes below each value, half of its equals counted."""
+    order = np.sort(values)
+    return (np.searchsorted(order, values, "left") + np.searchsorted(order, values, "right")) / (2 * len(order))
+
+
+def _ordered() -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("ordered", list(ORDERED))
 
 
 def _largest(maps: Sequence[Map], most: int) -> np.ndarray:
@@ -150,7 +162,7 @@ def _panels(figure: Any, maps: Sequence[Map], names: tuple[str, str]) -> list[tu
 
 def _dots(m: Map) -> dict[str, Any]:
     size = float(np.clip(4000 / len(m.xy), 2.0, 9.0))
-    return {"s": size, "alpha": 0.8, "linewidths": 0, "rasterized": len(m.xy) > _RASTER_ABOVE}
+    return {"s": size, "alpha": 0.9, "linewidths": 0, "rasterized": len(m.xy) > _RASTER_ABOVE}
 
 
 def _scatter(axis: Any, m: Map, parts: Sequence[tuple[np.ndarray, str]]) -> None:

@@ -17,10 +17,13 @@ DASHES: tuple[tuple[float, ...], ...] = (
     *((), (5.0, 1.5), (1.2, 1.2), (6.0, 1.5, 1.2, 1.5)),
     *((3.0, 1.2), (8.0, 2.0), (4.0, 1.0, 1.0, 1.0, 1.0, 1.0), (2.0, 3.0)),
 )
-HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "++++", "||||")
+HATCHES = ("", "////", "..", "\\\\\\\\", "xxxx", "----", "++++", "||||")
 
 # Ordered values, such as the cells of a grid; made for dichromats (Nuñez, Anderton & Renslow, 2018).
 SEQUENTIAL = "cividis"
+
+# Ordered values as dots on the bare page, where a map from dark to light would sink into one ground or the other.
+ORDERED = (BLUE, "#8C8C8C", VERMILLION)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ from mario.report.pictures.rows import counted
 from mario.report.svg import INK
 
 
-def ranks(ranking: Ranking, *, subject: str | None = "mario", title: str = "") -> Drawing:
+def ranks(ranking: Ranking, *, subject: str | None = "mario", over: str = "block", title: str = "") -> Drawing:
     """The best half is named on the left from the top down, the rest on the right; ``subject`` is in colour.
+
+    ``over`` is what one block of the ranking is called.
 
     Example:
         >>> from mario.experiments.ranking import average_ranks
@@ -73,7 +75,7 @@ def ranks(ranking: Ranking, *, subject: str | None = "mario", title: str = "") -
             axis.plot(
                 [at(min(ends)) - 0.05, at(max(ends)) + 0.05], [y, y], color=INK, linewidth=3, solid_capstyle="round"
             )
-    return Drawing(figure, title or "Average ranks and critical difference", _in_words(ranking))
+    return Drawing(figure, title or "Average ranks and critical difference", _in_words(ranking, over))
 
 
 def _ink(axis: Any, x: list[float], y: list[float], width: float) -> None:
@@ -95,11 +97,11 @@ def _difference(axis: Any, ranking: Ranking, at: Any, end: float) -> None:
     axis.text((x + other) / 2, y - 0.04, text, ha="center", va="bottom", fontsize=8)
 
 
-def _in_words(ranking: Ranking) -> str:
+def _in_words(ranking: Ranking, over: str) -> str:
     each = ", ".join(f"{method} {rank:.2f}" for method, rank in zip(ranking.methods, ranking.average, strict=True))
     alike = "; ".join(", ".join(group) for group in ranking.groups) or "none"
     return (
-        f"Average rank over {counted(len(ranking.blocks), 'block')}, 1 is best: {each}. "
+        f"Average rank over {counted(len(ranking.blocks), over)}, 1 is best: {each}. "
         f"Critical difference {ranking.critical_difference:.2f} at level {ranking.alpha:g}; "
         f"groups that do not differ: {alike}. Friedman's p = {ranking.p_friedman:.3g}."
     )

@@ -21,7 +21,7 @@ def row_labels(results: Iterable[Result]) -> list[str]:
     return list(dict.fromkeys(row_of(result) for result in results))
 
 
-def chosen_rows(results: Sequence[Result], rows: Sequence[str] | None, there: Sequence[str], what: str) -> list[str]:
+def chosen_rows(rows: Sequence[str] | None, there: Sequence[str], what: str) -> list[str]:
     """``rows``, or all that are ``there``; what is asked for and is not there is an error."""
     asked = list(there if rows is None else rows)
     missing = [row for row in asked if row not in there]

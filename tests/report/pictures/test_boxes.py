@@ -1,0 +1,51 @@
+"""Boxes: one for each row and test group, by its quartiles."""
+
+import pytest
+
+from mario.errors import MarioError
+from mario.report.pictures import boxes
+from mario.report.pictures.boxes import SIDE_BY_SIDE
+from report.pictures.made_up import run, texts
+
+ROWS = (("erm", 0.6), ("eerm", 0.5), ("grace", 0.65), ("mario", 0.7))
+RESULTS = [run(m, s, v + 0.01 * s, groups=3) for m, v in ROWS for s in range(5)]
+
+
+def test_a_box_for_each_row_and_group_side_by_side() -> None:
+    drawing = boxes(RESULTS)
+    (axis,) = drawing.figure.axes
+    drawn = [patch for patch in axis.patches if type(patch).__name__ == "PathPatch"]
+    assert len(drawn) == 4 * 3
+    # The box of erm on T1: quartiles of 61, 62, 63, 64, 65.
+    corners = drawn[0].get_path().vertices[:, 1]
+    assert (corners.min(), corners.max()) == (pytest.approx(62.0), pytest.approx(64.0))
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["T1", "T2", "T3"]
+    assert {"erm", "eerm", "grace", "mario", "accuracy, %"} <= texts(drawing.figure)
+    assert "erm: T1 63.0, T2 64.0, T3 65.0" in drawing.description
+    assert "over 5 runs" in drawing.description
+
+
+def test_few_runs_are_shown_and_many_are_not() -> None:
+    def dots(results: list) -> int:
+        return sum(len(line.get_xdata()) for line in boxes(results).figure.axes[0].lines if line.get_marker() == ".")
+
+    assert dots(RESULTS) == len(RESULTS) * 3
+    assert dots([run("mario", s, 0.5 + 0.01 * s, groups=1) for s in range(20)]) == 0
+
+
+def test_many_rows_have_a_panel_each_on_one_scale() -> None:
+    many = [run(f"row {i}", s, 0.5 + 0.01 * i, groups=2) for i in range(SIDE_BY_SIDE + 1) for s in range(2)]
+    drawing = boxes(many)
+    shown = [axis for axis in drawing.figure.axes if axis.axison]
+    assert [axis.get_title(loc="left") for axis in shown] == [f"row {i}" for i in range(7)]
+    assert len({axis.get_ylim() for axis in shown}) == 1
+    # The lowest panel of each column names the groups.
+    assert [axis.xaxis.get_tick_params()["labelbottom"] for axis in shown] == [False] * 3 + [True] * 4
+
+
+def test_rows_are_chosen_and_refused() -> None:
+    assert "eerm" not in texts(boxes(RESULTS, rows=["erm", "mario"]).figure)
+    with pytest.raises(MarioError, match="costa"):
+        boxes(RESULTS, rows=["costa"])
+    with pytest.raises(MarioError, match="test groups"):
+        boxes([run("mario", 0, 0.5)])

@@ -1,0 +1,151 @@
+"""All pictures of a study: which there are, how they are called, what is left out and said."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mario.errors import MarioError
+from mario.experiments.plan import Collected, CollectedCase, Plan
+from mario.report.maps import MapData
+from mario.report.pictures import draw
+from mario.report.pictures.picture import Picture
+from report.pictures.made_up import run
+
+WHERE = {"domain": "color", "shift": "concept", "setting": "inductive"}
+
+
+def case(name: str, results: list[dict[str, Any]], missing: str | None = None) -> CollectedCase:
+    return CollectedCase(name=f"{name}-concept", dataset=name, **WHERE, asked=2, missing=missing, results=results)
+
+
+def study(show: tuple[str, ...], *cases: CollectedCase, rows: tuple[str, ...] = ()) -> Collected:
+    return Collected(Plan(study="mine", title="Mine", show=show, subject="mario", rows=rows), list(cases))
+
+
+@pytest.fixture
+def unsaved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files take a second each; the tests of `save_picture` write them."""
+    import sys
+
+    module = sys.modules["mario.report.pictures.draw"]
+    monkeypatch.setattr(module, "save_picture", lambda figure, stem, title: [Path(f"{stem}.png")])
+    monkeypatch.setattr(module, "to_svg", lambda figure, **named: f"<svg>{named['name']}</svg>")
+
+
+RUNS = [run(m, s, v + 0.01 * s) for m, v in (("mario", 0.7), ("erm", 0.6)) for s in range(2)]
+GROUPED = [run(m, s, v + 0.01 * s, groups=3) for m, v in (("mario", 0.7), ("erm", 0.6)) for s in range(2)]
+
+
+def names(pictures: list[Picture]) -> list[str]:
+    return [picture.name for picture in pictures]
+
+
+def test_files_and_a_drawing_for_the_page(tmp_path: Path) -> None:
+    (picture,) = draw(study(("curves",), case("good-cbas", RUNS), rows=("erm", "mario")), tmp_path)
+    assert (picture.name, picture.kind, picture.case) == (
+        "mine-curves-good-cbas-concept",
+        "curves",
+        "good-cbas-concept",
+    )
+    assert picture.title == "Scores while training, good-cbas, color domain, concept shift, inductive"
+    assert [path.name for path in picture.paths] == [f"{picture.name}.{form}" for form in ("png", "svg", "pdf")]
+    assert all(path.parent == tmp_path and path.is_file() for path in picture.paths)
+    assert f'id="{picture.name}-title">{picture.title}<' in picture.svg
+    assert picture.description in picture.svg
+    # In the order of the plan, not in that of the results.
+    assert picture.svg.index(">erm (n = 2)<") < picture.svg.index(">mario (n = 2)<")
+
+
+@pytest.mark.usefixtures("unsaved")
+def test_a_picture_for_each_case_that_has_something_to_show(tmp_path: Path) -> None:
+    collected = study(("curves", "boxes", "invariance"), case("a", RUNS), case("b", []), case("c", GROUPED))
+    found = names(draw(collected, tmp_path))
+    assert found == ["mine-curves-a-concept", "mine-curves-c-concept", "mine-boxes-c-concept"]
+
+
+@pytest.mark.usefixtures("unsaved")
+def test_bars_of_plain_cases_stand_together_and_of_groups_alone(tmp_path: Path) -> None:
+    plain, grouped = draw(study(("bars",), case("a", RUNS), case("b", RUNS), case("c", GROUPED)), tmp_path)[::-1]
+    assert (plain.name, grouped.name) == ("mine-bars", "mine-bars-c-concept")
+    assert plain.title == "ID and OOD scores, concept shift, inductive"
+    assert "a OOD: mario 70.5" in plain.description
+    assert "b ID: " in plain.description
+    assert "T3: mario" in grouped.description
+
+
+@pytest.mark.usefixtures("unsaved")
+def test_many_rows_of_boxes_come_with_the_papers_four_apart(tmp_path: Path) -> None:
+    rows = ("mario", "erm", "grace", "eerm", "a", "b", "c")
+    many = [run(row, s, 0.5 + 0.01 * s, groups=2) for row in rows for s in range(2)]
+    paper, whole = draw(study(("boxes",), case("photo", many)), tmp_path)
+    assert (paper.name, whole.name) == ("mine-boxes-photo-concept-paper", "mine-boxes-photo-concept")
+    assert "a: T1" not in paper.description
+    assert "a: T1" in whole.description
+
+
+@pytest.mark.usefixtures("unsaved")
+def test_ranks_over_cases_or_over_the_runs_of_one(tmp_path: Path) -> None:
+    (over_cases,) = draw(study(("ranks",), case("a", RUNS), case("b", RUNS), case("c", [])), tmp_path)
+    assert over_cases.name == "mine-ranks"
+    assert over_cases.description.startswith("Average rank over 2 cases, 1 is best: mario 1.00, erm 2.00")
+    (over_runs,) = draw(study(("ranks",), case("a", RUNS)), tmp_path)
+    assert over_runs.description.startswith("Average rank over 2 runs")
+    assert draw(study(("ranks",), case("a", [])), tmp_path) == []
+
+
+def made_map(folder: Path, root: Path | None) -> MapData:
+    n = 12
+    node = np.arange(n)
+    xy = np.random.default_rng(0).normal(size=(n, 2))
+    # Sets in the order of SETS: train, id_val, id_test, ood_val, ood_test.
+    return MapData(node, xy, node % 2, node % 3, node % 5, node % 2, np.array([[n]]), np.array([[n]]), "node")
+
+
+@pytest.mark.usefixtures("unsaved")
+def test_maps_are_of_the_first_run_of_each_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def noted(folder: Path, root: Path | None) -> MapData:
+        asked.append((folder.name, root))
+        return made_map(folder, root)
+
+    monkeypatch.setattr("mario.report.maps.map_of", noted)
+    results = [r | {"folder": f"runs/{r['method']}{r['seed']}"} for r in reversed(RUNS)]
+    pictures = draw(study(("map", "map-id-ood"), case("a", results), rows=("erm", "mario")), tmp_path, root=tmp_path)
+    assert names(pictures) == ["mine-map-a-concept", "mine-map-id-ood-a-concept"]
+    assert asked == [("erm0", tmp_path), ("mario0", tmp_path)] * 2
+    assert "erm: 12 nodes, 4 of them out of distribution, 2 classes, 3 domains." in pictures[0].description
+
+
+@pytest.mark.usefixtures("unsaved")
+def test_what_cannot_be_drawn_is_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(folder: Path, root: Path | None) -> MapData:
+        raise MarioError("the files of good-cora are not at hand")
+
+    monkeypatch.setattr("mario.report.maps.map_of", gone)
+    said: list[str] = []
+    results = [r | {"folder": "runs/x"} for r in RUNS]
+    pictures = draw(study(("map", "curves"), case("a", results)), tmp_path, complain=said.append)
+    assert names(pictures) == ["mine-curves-a-concept"]
+    assert said == ["no picture mine-map-a-concept: the files of good-cora are not at hand"]
+    assert draw(study(("label-rates",), case("elliptic", [], missing="no files")), tmp_path) == []
+
+
+@pytest.mark.usefixtures("unsaved")
+def test_label_rates_come_from_the_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    import torch
+    from torch_geometric.data import Data
+
+    from mario.graphs.elliptic import elliptic_graph
+
+    step = torch.arange(1, 50)
+    graph = elliptic_graph(Data(x=torch.ones(49, 1), edge_index=torch.zeros(2, 0).long(), y=step % 2, time_step=step))
+    module = sys.modules["mario.report.pictures.draw"]
+    monkeypatch.setattr(module, "load_dataset", lambda name, **where: graph if name == "elliptic" else None)
+    (picture,) = draw(study(("label-rates",), case("elliptic", [])), tmp_path)
+    assert picture.name == "mine-label-rates-elliptic-concept"
+    assert "Tr: 100.0 and 60.0." in picture.description

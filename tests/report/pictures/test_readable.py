@@ -1,0 +1,119 @@
+"""Every kind of picture: no text below 8 pt, none cut off, none over another; wide enough for a column or a page."""
+
+from collections.abc import Callable
+from itertools import combinations
+from types import SimpleNamespace
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from mario.experiments.paper import Figure
+from mario.experiments.ranking import average_ranks
+from mario.experiments.statistics import summarise
+from mario.report.pictures import (
+    Drawing,
+    Map,
+    bars,
+    boxes,
+    curves,
+    differences,
+    embedding_maps,
+    grid,
+    id_and_ood_maps,
+    invariance_curves,
+    label_rates,
+    ranks,
+)
+from mario.report.pictures.label_rates import Counts
+from mario.report.pictures.picture import COLUMN, PAGE
+from mario.report.svg import style
+from report.pictures.made_up import run
+
+FEW = ("erm", "irm", "graphmae", "grace", "mario")
+MAPPED = ("random-init", "eerm", "grace", "mario")
+SPLITS = ("Tr", "Val", *(f"T{k}" for k in range(1, 10)))
+MANY = (*FEW, "raw-features", "random-init", "eerm", "gae", "vgae", "dgi", "mvgrl", "rosa", "bgrl", "costa", "swav")
+
+
+def results(rows: tuple[str, ...], groups: int = 0) -> list[dict]:
+    return [run(row, s, 0.6 + 0.02 * i + 0.01 * s, groups=groups) for i, row in enumerate(rows) for s in range(2)]
+
+
+def maps(classes: int, domains: int) -> list[Map]:
+    node = np.arange(80)
+    xy = np.random.default_rng(0).normal(size=(80, 2))
+    return [
+        Map(row, xy, node % classes, node % domains, node < 30) for row in ("random-init", "eerm", "grace", "mario")
+    ]
+
+
+def sensitivity() -> list[dict]:
+    settings = [{"gamma": g, "clusters": c} for g in (0.001, 0.01, 0.1, 0.5, 1.0) for c in (10, 50, 100, 200, 300)]
+    return [run("mario", s, 0.3 + 0.1 * s, settings=given) for given in settings for s in range(2)]
+
+
+def aligned() -> list[dict]:
+    curve = [{"step": 1000 * s, "align_mean": 1 / s, "align_worst": 2 / s} for s in range(1, 20)]
+    return [{"method": row, "curve": curve} for row in FEW]
+
+
+def beside() -> list:
+    score, figure = summarise([0.5, 0.6]), Figure(70.0, 3.0, 10, "Table 2")
+    both = {"metric": "accuracy", "id": score, "ood": score, "paper_id": figure, "paper_ood": figure}
+    return [SimpleNamespace(label=row, **both) for row in MANY]
+
+
+def ranked(rows: tuple[str, ...]) -> Drawing:
+    rng = np.random.default_rng(0)
+    return ranks(average_ranks({str(i): {row: float(rng.normal()) for row in rows} for i in range(8)}))
+
+
+KINDS: dict[str, Callable[[], Drawing]] = {
+    "one curve": lambda: curves(results(("mario",))),
+    "five curves": lambda: curves(results(FEW)),
+    "boxes": lambda: boxes(results(FEW, 8)),
+    "boxes in panels": lambda: boxes(results(MANY[:7], 8)),
+    "bars of groups": lambda: bars({"elliptic": results(("erm", "eerm", "grace", "mario"), 9)}),
+    "bars of two cases": lambda: bars({"good-webkb": results(FEW), "good-cbas": results(FEW)}),
+    "grid": lambda: grid(sensitivity()),
+    "label rates": lambda: label_rates([Counts(n, 100, 20, 5) for n in SPLITS]),
+    "invariance": lambda: invariance_curves(aligned()),
+    "ranks": lambda: ranked(FEW),
+    "ranks of many": lambda: ranked(MANY),
+    "maps": lambda: embedding_maps(maps(9, 8)),
+    "maps with a scale": lambda: embedding_maps(maps(4, 30)),
+    "one map": lambda: embedding_maps(maps(8, 3)[:1]),
+    "maps apart": lambda: id_and_ood_maps(maps(9, 8)),
+    "differences": lambda: differences(beside()),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_is_large_enough_inside_and_apart(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = KINDS[kind]().figure
+    assert figure.get_figwidth() in (COLUMN, PAGE)
+    drawn: dict[Text, Bbox] = {}
+    draw = Text.draw
+
+    def noted(text: Text, renderer: Any, *rest: Any) -> None:
+        # A tick that is out of sight is an object of the figure too, but it is not drawn.
+        if text.get_visible() and text.get_text().strip():
+            drawn[text] = text.get_window_extent(renderer)
+        draw(text, renderer, *rest)
+
+    monkeypatch.setattr(Text, "draw", noted)
+    with matplotlib.rc_context(style("readable")):
+        figure.draw_without_rendering()
+    assert len(drawn) > 5
+    whole = figure.bbox
+    for text, place in drawn.items():
+        assert text.get_fontsize() >= 8.0, text
+        assert min(place.x0, place.y0, whole.x1 - place.x1, whole.y1 - place.y1) > -1, text
+    for (one, a), (other, b) in combinations(drawn.items(), 2):
+        across, along = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        # The box of a text is taller than its letters: 2 points of white at its edge may be shared.
+        assert min(across, along) < 2 * figure.dpi / 72, (one, other)
