@@ -8,18 +8,25 @@ from pathlib import Path
 import pytest
 
 from mario.cli import main
+from mario.experiments.plan import Collected
 
 TINY = """
 title = "Tiny"
-rows = ["random-init", "grace", { label = "thin", method = "grace", given = { hidden = 4 } }, "*"]
+reference = "plain"
+rows = [
+  "random-init",
+  { label = "plain", method = "grace" },
+  { label = "thin", method = "grace", given = { hidden = 4 } },
+  "*",
+]
 seeds = 2
 epochs = 1
 checkpoints = 1
 given = { hidden = 8, layers = 1, probe_epochs = 2, roots = 20 }
 cases = [
-  { dataset = "good-cbas", shift = "concept", rows = ["random-init", "grace", "thin"] },
+  { dataset = "good-cbas", shift = "concept", rows = ["random-init", "plain", "thin"] },
   { dataset = "good-cbas", shift = "covariate", rows = ["random-init"] },
-  { dataset = "good-cora", domain = "word", rows = ["grace"] },
+  { dataset = "good-cora", domain = "word", rows = ["plain"] },
 ]
 """
 Call = Callable[..., tuple[int, str, str]]
@@ -47,8 +54,8 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
 def test_a_study_of_ones_own_is_run_shown_and_not_repeated(call: Call, tmp_path: Path) -> None:
     code, said, _ = call("reproduce", "tiny.toml", "--dry-run", "--out", "runs")
     assert code == 0
-    assert "good-cbas-concept: 6 runs of random-init; grace; thin" in said
-    assert "good-cora-word-concept: 2 runs of grace; left out, the files of good-cora are not at hand" in said
+    assert "good-cbas-concept: 6 runs of random-init; plain; thin" in said
+    assert "good-cora-word-concept: 2 runs of plain; left out, the files of good-cora are not at hand" in said
     assert "in all 8 runs, 8 to do, and no run in runs yet to tell how long they take" in said
     assert not (tmp_path / "runs").exists(), "a dry run writes nothing"
 
@@ -76,7 +83,7 @@ def test_a_study_of_ones_own_is_run_shown_and_not_repeated(call: Call, tmp_path:
     assert plan["command"].startswith("mario reproduce tiny.toml")
 
     code, said, _ = call("reproduce", "tiny.toml", "--dry-run", "--out", "runs", "--seeds", "3")
-    assert "good-cbas-concept: 9 runs of random-init; grace; thin; 6 done" in said
+    assert "good-cbas-concept: 9 runs of random-init; plain; thin; 6 done" in said
     assert "in all 12 runs, 5 to do, about" in said
     assert "s with 2 workers, by the runs that are done in runs" in said
 
@@ -85,7 +92,7 @@ def test_two_studies_share_runs(call: Call, tmp_path: Path) -> None:
     (tmp_path / "other.toml").write_text(TINY.replace('"thin"', '"slim"'))
     code, said, _ = call("reproduce", "tiny.toml", "other.toml", "--dry-run", "--datasets", "good-cbas")
     assert code == 0
-    assert "good-cbas-concept: 6 runs of random-init; grace; slim; 6 shared with tiny" in said
+    assert "good-cbas-concept: 6 runs of random-init; plain; slim; 6 shared with tiny" in said
     assert "in all 8 runs" in said
 
 
@@ -137,6 +144,16 @@ def test_rows_and_datasets_are_chosen_with_commas_or_again(call: Call) -> None:
     assert "good-twitch" not in said
 
 
+def test_a_study_whose_data_is_not_at_hand_has_its_page_all_the_same(call: Call, tmp_path: Path) -> None:
+    code, said, errors = call("reproduce", "elliptic", "label-rates", "--out", "runs")
+    assert code == 0, errors
+    assert said.count("left out: the files of elliptic are not at hand") == 1
+    page = (tmp_path / "runs" / "report.html").read_text(encoding="utf-8")
+    assert "Figure 4" in page
+    assert "Figure 10" in page
+    assert "not at hand" in page
+
+
 def test_every_study_of_the_paper_can_be_asked_for_at_once(call: Call) -> None:
     code, said, _ = call("reproduce", "all", "--quick", "--dry-run")
     assert code == 0
@@ -146,17 +163,23 @@ def test_every_study_of_the_paper_can_be_asked_for_at_once(call: Call) -> None:
     assert "elliptic-label: 0 runs; left out, the files of elliptic are not at hand" in said
 
 
-def test_a_report_of_plans_and_of_runs_without_one(call: Call, tmp_path: Path) -> None:
+def test_a_report_of_plans_and_of_runs_without_one(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert call("reproduce", "tiny.toml", "--out", "runs", "--datasets", "good-cbas-concept", "--seeds", "1")[0] == 0
     code, said, _ = call("report", "runs", "-o", "here/report.html")
     assert code == 0
     assert "thin" in said
-    page = (tmp_path / "here" / "report.html").read_text(encoding="utf-8")
-    assert "thin" in page
+    assert "thin" in (tmp_path / "here" / "report.html").read_text(encoding="utf-8")
     (tmp_path / "runs" / "plans" / "tiny.json").unlink()
-    code, said, _ = call("report", "runs", "-o", "own.html")
-    assert code == 0
-    assert "hidden=4" in (tmp_path / "own.html").read_text(encoding="utf-8"), "rows are named by what differs"
+    shown: list[Collected] = []
+
+    def write(path: Path, collected: list[Collected], **other: object) -> Path:
+        shown.extend(collected)
+        return path
+
+    monkeypatch.setattr("mario.cli.report.write_report", write)  # its maps and pictures take seconds
+    assert call("report", "runs", "-o", "own.html")[0] == 0
+    labels = {result["label"] for case in shown[0].cases for result in case.results}
+    assert labels == {"random-init", "grace, hidden=4", "grace, hidden=8"}, "rows are named by what differs"
     for folder, message in [("absent", "there is no folder absent"), ("here", "here holds no runs")]:
         code, _, errors = call("report", folder)
         assert code == 2

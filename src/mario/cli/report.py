@@ -34,9 +34,7 @@ def write_pages(
     console: Console, collected: Sequence[Collected], path: Path, *, command: str, root: Path | None = None
 ) -> None:
     """The page at ``path`` and the pictures in the folder ``pictures`` beside it."""
-    if not any(case.results for study in collected for case in study.cases):
-        console.print("no run is done, so there is nothing to show yet")
-        return
+    console.print("drawing the pictures and writing the page ...")
     title = "MARIO: the paper’s tables and figures" if len(collected) > 1 else collected[0].plan.title
     page = write_report(path, collected, title=title, command=command, root=root)
     console.print(f"open {page.resolve().as_uri()}", highlight=False, soft_wrap=True)
