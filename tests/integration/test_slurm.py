@@ -88,12 +88,19 @@ def bits(folder: Path) -> tuple[bytes, dict]:
     return (folder / "model.safetensors").read_bytes(), result["scores"]
 
 
-def test_two_workers_killed_interrupted_and_launched_twice(tmp_path: Path) -> None:
+def test_two_workers_killed_interrupted_and_launched_twice(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     jobs = [job(0, 400), job(1, 400), *(job(seed, 10) for seed in range(2, 6))]
     runs = tmp_path / "runs"
     folders = [runs / each.plan().digest() for each in jobs]
     described = json.dumps([vars(each) for each in jobs])
-    first = subprocess.Popen([sys.executable, "-c", WATCH, described, runs], stderr=subprocess.PIPE, text=True)
+    first = subprocess.Popen(
+        [sys.executable, "-c", WATCH, described, runs],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored, where tests run in the background
+    )
+    request.addfinalizer(first.kill)
     until(lambda: all((folder / "checkpoint").exists() for folder in folders[:2]))
     assert len(in_queue()) == 2
 

@@ -9,7 +9,6 @@ import pytest
 from experiments.launch.tiny import job
 from mario.experiments import store
 from mario.experiments.comparison import Job
-from mario.experiments.launch import expected_seconds
 from mario.experiments.launch.standing import Pace, Task, standing_of, steps_made, tasks_of
 
 
@@ -24,6 +23,10 @@ def write(folder: Path, job: Job, *, seconds: float | None = None, steps: int = 
         result = {**run.as_dict(), "scores": {}, "curve": [], "seconds": seconds, "steps": run.settings["epochs"]}
         (where / "result.json").write_text(json.dumps(result))
     return where
+
+
+def expected(jobs: list[Job], folder: Path, workers: int = 2) -> float | None:
+    return Pace.of_folder(folder).seconds(tasks_of(jobs, folder), workers)
 
 
 def runs(*seeds: int, method: str = "grace", **given: Any) -> list[Job]:
@@ -45,13 +48,13 @@ def test_what_is_done_failed_and_left(tmp_path: Path) -> None:
 
 def test_time_is_not_known_until_something_was_measured(tmp_path: Path) -> None:
     jobs = runs(0, 1)
-    assert expected_seconds(jobs, tmp_path) is None
+    assert expected(jobs, tmp_path) is None
     tasks = tasks_of(jobs, tmp_path)
     tasks[0].state, tasks[0].began = store.RUNNING, (0.0, 0)
     assert standing_of(tasks, Pace(), 2).seconds_left is None, "begun, and not a step made"
     write(tmp_path, jobs[0], seconds=10.0)
-    assert expected_seconds(jobs, tmp_path, workers=1) == pytest.approx(10.0)
-    assert expected_seconds(jobs[:1], tmp_path) == 0.0
+    assert expected(jobs, tmp_path, workers=1) == pytest.approx(10.0)
+    assert expected(jobs[:1], tmp_path) == 0.0
 
 
 def test_the_nearest_kind_of_run_tells(tmp_path: Path) -> None:
@@ -61,7 +64,7 @@ def test_the_nearest_kind_of_run_tells(tmp_path: Path) -> None:
     assert pace.seconds_per_step(("grace", "good-cbas")) == pytest.approx(1.0)
     assert pace.seconds_per_step(("dgi", "good-cbas")) == pytest.approx(0.55)
     assert pace.seconds_per_step(("dgi", "webkb")) == pytest.approx(0.55)
-    assert expected_seconds(runs(7, 8, 9, 10), tmp_path, workers=2) == pytest.approx(200.0)
+    assert expected(runs(7, 8, 9, 10), tmp_path, workers=2) == pytest.approx(200.0)
 
 
 def test_a_run_at_work_tells_of_itself_where_none_of_its_kind_is_done(monkeypatch: pytest.MonkeyPatch) -> None:

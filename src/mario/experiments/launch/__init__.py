@@ -8,11 +8,11 @@ from mario.errors import MarioError
 from mario.experiments import store
 from mario.experiments.comparison import Job
 from mario.experiments.launch.local import launch_local
-from mario.experiments.launch.standing import Standing, expected_seconds
+from mario.experiments.launch.standing import Standing
 
 LAUNCHERS = ("local", "slurm")
 
-__all__ = ["LAUNCHERS", "Standing", "expected_seconds", "launch"]
+__all__ = ["LAUNCHERS", "Standing", "launch"]
 
 
 def launch(
@@ -37,6 +37,13 @@ def launch(
         launcher: ``local``, or ``slurm``, which needs the extra of that name.
         root: folder of raw files to look in first.
         slurm: parameters of ``sbatch`` such as ``{"partition": "cpu", "time": "60"}``.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     *_, last = launch([], Path(folder))  # jobs as docs/runs.md has them
+        >>> last.done_runs, last.total_runs, last.seconds_left
+        (0, 0, 0.0)
     """
     if launcher not in LAUNCHERS:
         raise MarioError(f"there is no launcher '{launcher}'; there are {', '.join(LAUNCHERS)}")

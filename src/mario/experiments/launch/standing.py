@@ -124,11 +124,6 @@ class Pace:
         return max(sum(left) / workers, max(left)) if left else 0.0
 
 
-def expected_seconds(jobs: Sequence[Job], folder: Path, *, workers: int = 2) -> float | None:
-    """How long ``jobs`` would take, by the runs that are done in ``folder``; None if none is."""
-    return Pace.of_folder(folder).seconds(tasks_of(jobs, folder), workers)
-
-
 def standing_of(tasks: Sequence[Task], pace: Pace, workers: int) -> Standing:
     running = []
     for task in tasks:
