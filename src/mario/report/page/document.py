@@ -143,8 +143,8 @@ def _overview(collected: Sequence[Collected]) -> str:
             f"<td>{escape(quick + standing.words)}</td></tr>"
         )
     return (
-        '<section aria-labelledby="overview"><h2 id="overview">What is here</h2>'
-        '<div class="scroll" role="region" tabindex="0" aria-label="What is here"><table class="words">'
+        '<section><h2 id="overview">What is here</h2>'
+        '<div class="scroll" role="region" tabindex="0" aria-label="Studies and their state"><table class="words">'
         '<thead><tr><th scope="col">In the paper</th><th scope="col">Study</th><th scope="col">State</th></tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div></section>"
     )
@@ -156,7 +156,7 @@ def _claims(collected: Sequence[Collected]) -> str:
         return ""
     found = claims(collected)
     return (
-        '<section aria-labelledby="claims"><h2 id="claims">The paper’s claims</h2>'
+        '<section><h2 id="claims">The paper’s claims</h2>'
         f"<p>{escape(tally(found))}</p>{claims_to_html(found)}</section>"
     )
 
@@ -177,7 +177,7 @@ def _runs(count: int) -> str:
     if not count:
         return ""
     return (
-        '<section id="runs" aria-labelledby="runs-heading"><h2 id="runs-heading">Every run</h2>'
+        '<section id="runs"><h2>Every run</h2>'
         '<p class="save"><button type="button" data-save="runs" data-name="runs.csv">all runs, CSV</button></p>'
         f'<details class="scripted-only"><summary>Settings and environment of {count} runs</summary>'
         '<p><label for="run-search">Search </label><input type="search" id="run-search" autocomplete="off" '
@@ -188,10 +188,7 @@ def _runs(count: int) -> str:
 
 def _reading() -> str:
     items = "".join(f"<li><b>{escape(name)}</b> {escape(text)}</li>" for name, text in _READING.items())
-    return (
-        '<section aria-labelledby="reading"><h2 id="reading">How to read this, and its limits</h2>'
-        f"<ul>{items}</ul></section>"
-    )
+    return f'<section><h2 id="reading">How to read this, and its limits</h2><ul>{items}</ul></section>'
 
 
 def _document(title: str, body: str, data: str) -> str:

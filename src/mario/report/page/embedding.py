@@ -27,7 +27,7 @@ def map_block(place: int, case: CollectedCase, maps: Mapping[str, MapData], pict
     name = escape(case.name)
     drawn = f"<details><summary>The map of {name} as a picture</summary>{pictures}</details>" if pictures else ""
     return (
-        f'<section class="map" data-case="{name}" aria-label="Map of {name}">'
+        f'<section class="map" data-case="{name}">'
         f"<h4>{name}</h4><p>{escape(words)}</p>"
         f'<div class="embedding scripted-only" data-map-of="{place}"></div>'
         f"<details><summary>The map of {name} in numbers</summary>{_map_table(case, maps)}{_class_table(case, first)}"

@@ -66,8 +66,8 @@ class StudySection:
         plan, name = self.study.plan, section_id(self.name)
         place = f'<span class="place">{escape(plan.paper)}</span> ' if plan.paper else ""
         parts = [
-            f'<section class="study" id="{name}" aria-labelledby="{name}-heading">',
-            f'<h2 id="{name}-heading">{place}{escape(plan.title)}</h2>',
+            f'<section class="study" id="{name}">',
+            f"<h2>{place}{escape(plan.title)}</h2>",
             introduction(self.study),
             self._tables(),
             self._pictures(),
