@@ -43,7 +43,10 @@ def digest(run: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Found:
-    """What stands in a run's folder: its state, one line on why it failed or is broken, and its result if done."""
+    """What stands in a run's folder: its state, its result if done, and one line more.
+
+    ``reason`` is why it failed or is broken, or host and process that are at work on it.
+    """
 
     state: str
     reason: str = ""
@@ -89,8 +92,8 @@ def _look(folder: Path, mine: bool) -> Found:
         if not {"scores", "curve"} <= result.keys():
             raise MarioError(f"{path} has no scores")
         return Found(DONE, result=result)
-    if not mine and holder(folder):
-        return Found(RUNNING)
+    if not mine and (who := holder(folder)):
+        return Found(RUNNING, who)
     if (folder / "settings.json").exists():
         _of_this_run(folder / "settings.json")
     else:

@@ -1,28 +1,14 @@
 """How far runs are and how long the rest takes: on made-up folders, nothing is trained."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments.launch.tiny import job
+from experiments.launch.tiny import job, write
 from mario.experiments import store
 from mario.experiments.comparison import Job
 from mario.experiments.launch.standing import Pace, Task, standing_of, steps_made, tasks_of
-
-
-def write(folder: Path, job: Job, *, seconds: float | None = None, steps: int = 0) -> Path:
-    """A run that is done, in so many seconds, or has made so many steps."""
-    run = job.plan()
-    where = folder / run.digest()
-    where.mkdir(parents=True)
-    (where / "settings.json").write_text(json.dumps(run.as_dict()))
-    (where / "log.jsonl").write_text("".join(f'{{"step": {i + 1}, "loss": 1.0}}\n' for i in range(steps)))
-    if seconds is not None:
-        result = {**run.as_dict(), "scores": {}, "curve": [], "seconds": seconds, "steps": run.settings["epochs"]}
-        (where / "result.json").write_text(json.dumps(result))
-    return where
 
 
 def expected(jobs: list[Job], folder: Path, workers: int = 2) -> float | None:

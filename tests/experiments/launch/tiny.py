@@ -1,5 +1,6 @@
-"""Runs of a second, and a process that launches them and can be killed."""
+"""Runs of a second, made-up ones, and a process that launches runs and can be killed."""
 
+import json
 import multiprocessing
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +27,19 @@ def long(seed: int = 0) -> Job:
 
 def endless(seed: int = 0) -> Job:
     return job("grace", seed, epochs=100_000, checkpoints=1)
+
+
+def write(folder: Path, job: Job, *, seconds: float | None = None, steps: int = 0) -> Path:
+    """A run that is done, in so many seconds, or has made so many steps."""
+    run = job.plan()
+    where = folder / run.digest()
+    where.mkdir(parents=True)
+    (where / "settings.json").write_text(json.dumps(run.as_dict()))
+    (where / "log.jsonl").write_text("".join(f'{{"step": {i + 1}, "loss": 1.0}}\n' for i in range(steps)))
+    if seconds is not None:
+        result = {**run.as_dict(), "scores": {}, "curve": [], "seconds": seconds, "steps": run.settings["epochs"]}
+        (where / "result.json").write_text(json.dumps(result))
+    return where
 
 
 def _launch(jobs: Sequence[Job], folder: Path, workers: int) -> None:

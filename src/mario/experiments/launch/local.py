@@ -23,19 +23,21 @@ DONE, FAILED, HELD, FULL, STOPPED = 0, 1, 75, 76, 77
 
 
 def launch_local(
-    jobs: Sequence[Job],
-    folder: Path,
-    *,
-    workers: int,
-    root: Path | None = None,
-    retry_failed: bool = False,
-    wait_for_others: bool = True,
+    jobs: Sequence[Job], folder: Path, *, workers: int, root: Path | None, retry_failed: bool
 ) -> Iterator[Standing]:
-    """``workers`` processes at once, a run each. They end with this one, in whatever way it ends.
-
-    Without ``wait_for_others`` it ends when all that is left is at work elsewhere.
-    """
+    """``workers`` processes at once, a run each. They end with this one, in whatever way it ends."""
     tasks = tasks_of(jobs, folder, retry_failed=retry_failed)
+    yield from carry_out_all(tasks, folder, workers=workers, root=root, wait_for_others=True)
+    raise_failures(tasks)
+
+
+def carry_out_all(
+    tasks: Sequence[Task], folder: Path, *, workers: int, root: Path | None, wait_for_others: bool
+) -> Iterator[Standing]:
+    """Carry ``tasks`` to their end; without ``wait_for_others``, until all that is left is at work elsewhere.
+
+    Failures are left in the tasks. A full disk is the one thing that ends it before its time, with an error.
+    """
     pace = Pace.of_folder(folder)
     waiting = deque(task for task in tasks if task.undone)
     mine: dict[Task, BaseProcess] = {}
@@ -74,7 +76,6 @@ def launch_local(
         for task, process in mine.items():
             process.join()
             store.end_attempt(task.folder, process.pid or 0)
-    raise_failures(tasks)
 
 
 def _start(processes: Any, task: Task, root: Path | None) -> BaseProcess:

@@ -20,7 +20,7 @@ from typing import Any
 from mario.errors import MarioError, RunFailedError
 from mario.experiments import store
 from mario.experiments.comparison import Job
-from mario.experiments.launch.local import launch_local
+from mario.experiments.launch.local import carry_out_all
 from mario.experiments.launch.standing import Pace, Standing, Task, raise_failures, standing_of, tasks_of
 from mario.files import read_json, write_json
 
@@ -55,14 +55,17 @@ def launch_slurm(
     try:
         while undone:
             if not asked or time.monotonic() - asked > ASK_EVERY:
-                alive, asked = array.alive(), time.monotonic()
+                alive, pending = array.alive()
+                asked = time.monotonic()
                 undone = _still(undone, pace)  # after the question: whoever has ended since has left its result
-                if undone and not alive:
-                    reached = [(task.folder, store.newest_checkpoint(task.folder)) for task in undone]
-                    if reached == before:
-                        raise RunFailedError(array.complaint(len(undone)))
+                left = [task for task in undone if task.state == store.WAITING]
+                reached = [(task.folder, store.newest_checkpoint(task.folder)) for task in left]
+                if left and not alive and reached == before:
+                    raise RunFailedError(array.complaint(len(left)))
+                if before is None or not alive:
+                    # Those that end later are not replaced one by one: what ended them may end the next as well.
+                    array.submit(min(workers - alive, len(left) - pending))
                     before = reached
-                array.submit(min(workers, len(undone)) - alive)
             undone = _still(undone, pace)
             yield dataclasses.replace(standing_of(tasks, pace, workers), note=array.note)
             if undone:
@@ -122,15 +125,18 @@ class Array:
         )
         return cls(name, logs, (str(folder), str(logs / "jobs.json"), str(root.resolve()) if root else None), executor)
 
-    def alive(self) -> int:
-        """How many tasks wait or run, by whomever they were submitted. An error if those we saw were cancelled."""
+    def alive(self) -> tuple[int, int]:
+        """How many tasks wait or run, and how many of them wait, by whomever they were submitted.
+
+        An error if those we saw were cancelled.
+        """
         states = self._states()
         self.seen |= {task for task, (state, _) in states.items() if state not in ENDED}
         if cancelled := [task for task in self.seen if task in states and states[task][0] == "CANCELLED"]:
             raise RunFailedError(f"{len(cancelled)} of Slurm's workers were cancelled; the same command again goes on")
         waiting = [reason for state, reason in states.values() if state == "PENDING"]
-        self.note = f"{len(waiting)} workers wait for Slurm: {', '.join(sorted(set(waiting)))}" if waiting else ""
-        return sum(state not in ENDED for state, _ in states.values())
+        self.note = f"in Slurm's queue: {len(waiting)} ({', '.join(sorted(set(waiting)))})" if waiting else ""
+        return sum(state not in ENDED for state, _ in states.values()), len(waiting)
 
     def _states(self) -> dict[str, tuple[str, str]]:
         for _ in range(5):
@@ -195,14 +201,8 @@ def work(folder: str, jobs: str, root: str | None) -> None:
     for name in ("SIGTERM", "SIGUSR2"):  # a time limit, a preemption, scancel
         signal.signal(getattr(signal, name), lambda number, frame: told_to_end.append(number))
     at_once = int(os.environ.get("SLURM_CPUS_PER_TASK") or 1)
-    listed = [Job(**job) for job in read_json(Path(jobs))]
-    for _ in launch_local(
-        listed,
-        Path(folder),
-        workers=at_once,
-        root=Path(root) if root else None,
-        retry_failed=False,
-        wait_for_others=False,
-    ):
+    tasks = tasks_of((Job(**job) for job in read_json(Path(jobs))), Path(folder))
+    where = Path(root) if root else None
+    for _ in carry_out_all(tasks, Path(folder), workers=at_once, root=where, wait_for_others=False):
         if told_to_end:
             break

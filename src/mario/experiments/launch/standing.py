@@ -129,7 +129,7 @@ def standing_of(tasks: Sequence[Task], pace: Pace, workers: int) -> Standing:
     for task in tasks:
         if task.state == store.RUNNING:
             task.made = steps_made(task.folder)
-            host = "" if task.mine else store.holder(task.folder).partition(" ")[0]
+            host = "" if task.mine else task.reason.partition(" ")[0]
             elsewhere = f" on {host}" if host and host != socket.gethostname() else ""
             job = task.job
             running.append(f"{job.label or job.method} {job.dataset} {job.split_seed}/{job.seed}{elsewhere}")
