@@ -16,7 +16,7 @@ SEEDS ?= 0
 # The stamp holds the folder's path: an editable install points there, so a moved or copied folder is set up anew, and
 # so is one whose Python is gone.
 MOVED := $(shell [ -x .venv/bin/python ] && [ "$$(cat .venv/.runtime 2>/dev/null)" = "$$(pwd)" ] || echo moved)
-.PHONY: help setup demo test lint docs benchmark reproduce clean $(MOVED)
+.PHONY: help setup demo test integration lint docs benchmark reproduce clean $(MOVED)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s%s\n", $$1, $$2}'
@@ -29,6 +29,10 @@ demo: .venv/.runtime ## train ERM, GRACE, MARIO and the controls on a shifting g
 
 test: .venv/.dev ## run the tests in JOBS processes (2); MARIO_DATA=FOLDER adds those on real data
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist worksteal
+
+integration: .venv/.integration ## run the tests that need a server or a browser, installing what they need (as root)
+	@tests/integration/install.sh
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist loadfile tests/integration
 
 lint: .venv/.dev ## check format, style, types and the direction of imports
 	@echo "ruff format"; $(PY) -m ruff format --check .
@@ -73,4 +77,9 @@ clean: ## remove .venv, caches and built documentation; runs/ and demo/ stay
 .venv/.dev: .venv/.runtime
 	@echo "installing the tools for test, lint and docs into .venv"
 	@$(PIP) --no-build-isolation --editable '.[test,lint,docs]'
+	@touch $@
+
+.venv/.integration: .venv/.dev
+	@echo "installing what the integration tests need into .venv"
+	@$(PIP) --no-build-isolation --editable '.[integration]'
 	@touch $@
