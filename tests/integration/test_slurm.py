@@ -142,7 +142,7 @@ def test_two_workers_killed_interrupted_and_launched_twice(tmp_path: Path, reque
 
 
 def test_cancelled_it_stops_and_goes_on_when_asked_again(tmp_path: Path) -> None:
-    jobs = [job(0, 400)]
+    jobs = [job(0, 200)]
     folder = tmp_path / jobs[0].plan().digest()
     watched = launch(jobs, tmp_path, launcher="slurm", workers=2, slurm={"time": "5", "cpus": "2", "memory": "500M"})
     next(watched)

@@ -61,6 +61,7 @@ def note(now: Standing) -> str:
     if now.done_runs + now.failed_runs < now.total_runs:
         parts.append("time left not known yet" if now.seconds_left is None else f"{lasting(now.seconds_left)} left")
     parts += [f"{len(now.running)} running: {'; '.join(now.running)}"] if now.running else []
+    parts += [now.note] if now.note else []
     return ", ".join(parts)
 
 
