@@ -29,7 +29,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The folders of which a map was made rather than read; t-SNE is left out."""
     found: list[Path] = []
     make = maps._make
-    monkeypatch.setattr("mario.report.embedding_map.tsne", lambda z: np.asarray(z)[:, :2])
+    monkeypatch.setattr("mario.report.maps.tsne", lambda z: np.asarray(z)[:, :2])
     monkeypatch.setattr(maps, "_make", lambda where, *rest: (found.append(where), make(where, *rest))[1])
     return found
 

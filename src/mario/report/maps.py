@@ -19,6 +19,7 @@ from mario.experiments.run import Run, make_probe
 from mario.experiments.settings import split_settings
 from mario.files import read_json, write_whole
 from mario.methods import load
+from mario.report.embedding_map import tsne
 
 FILE = "map.npz"
 MOST = 4
@@ -125,8 +126,6 @@ def _key(model: Path, max_nodes: int) -> str:
 
 
 def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
-    from mario.report.embedding_map import tsne  # which imports the pictures, which import this file
-
     settings, result = read_json(folder / "settings.json"), read_json(folder / "result.json")
     run = Run(**settings)
     model = load(folder / "model.safetensors")

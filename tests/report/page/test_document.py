@@ -6,7 +6,6 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -96,7 +95,7 @@ def made_study() -> Collected:
 
 @pytest.fixture(autouse=True)
 def maps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mario.report.page.study.map_of", made_map)
+    monkeypatch.setattr("mario.report.maps.map_of", made_map)
 
 
 @pytest.fixture
@@ -111,9 +110,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     """A page with everything, pictures too."""
     path = tmp_path_factory.mktemp("page") / "new" / "page.html"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mario.report.page.study.map_of", made_map)
-        # The module has the name of its function.
-        patch.setattr(import_module("mario.report.pictures.draw"), "map_of", made_map)
+        patch.setattr("mario.report.maps.map_of", made_map)
         whole = shown(made_study(), "table", "map")
         return parse(write_report(path, [whole], title="All of it", command="mario reproduce x"))
 

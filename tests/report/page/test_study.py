@@ -23,7 +23,7 @@ def section(
         return MapData(count, np.zeros((len(count), 2)), count, count, count, count, shape, shape, "node")
 
     monkeypatch.setattr("mario.report.page.study.draw", lambda *_, **__: pictures)
-    monkeypatch.setattr("mario.report.page.study.map_of", made)
+    monkeypatch.setattr("mario.report.maps.map_of", made)
     groups: list[dict[str, Any]] = []
     html = StudySection(study, Path("pictures"), None, True).html(groups)
     assert html.count("data-map-of=") == len(groups)

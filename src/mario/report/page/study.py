@@ -10,7 +10,8 @@ from typing import Any
 from mario.errors import MarioError
 from mario.experiments.plan import Collected, CollectedCase
 from mario.experiments.statistics import summarise
-from mario.report.maps import MapData, map_of, mapped_runs
+from mario.report import maps as run_maps
+from mario.report.maps import MapData
 from mario.report.numbers import percent
 from mario.report.page.data import map_group
 from mario.report.page.embedding import map_block
@@ -50,9 +51,9 @@ class StudySection:
     def _maps(self, case: CollectedCase) -> dict[str, MapData]:
         """A map for each row, of its first run; those that cannot be made are complained of."""
         found: dict[str, MapData] = {}
-        for label, result in mapped_runs(self.study, case).items():
+        for label, result in run_maps.mapped_runs(self.study, case).items():
             try:
-                found[label] = map_of(Path(result["folder"]), self.root)
+                found[label] = run_maps.map_of(Path(result["folder"]), self.root)
             except MarioError as error:
                 self.complaints.append(f"no map of {label} on {case.name}: {error}")
         if not found:

@@ -10,13 +10,14 @@ from mario.errors import MarioError
 from mario.evaluation import SETS
 from mario.experiments.plan import Collected, CollectedCase
 from mario.graphs import load_dataset
+from mario.report import maps
 from mario.report.pictures.bars import bars
 from mario.report.pictures.boxes import SIDE_BY_SIDE, boxes
 from mario.report.pictures.curves import curves, rows_with_curves
 from mario.report.pictures.differences import differences
 from mario.report.pictures.grid import grid
 from mario.report.pictures.invariance import invariance_curves, rows_with_invariance
-from mario.report.pictures.label_rates import label_counts, label_rates
+from mario.report.pictures.label_rates import Counts, label_counts, label_rates
 from mario.report.pictures.maps import Map, embedding_maps, id_and_ood_maps
 from mario.report.pictures.picture import Drawing, Picture, save_picture
 from mario.report.pictures.ranks import ranks
@@ -84,6 +85,8 @@ def _asked_for(collected: Collected, root: Path | None) -> Iterator[Made]:
             yield from _ranks(collected)
         elif kind == "bars":
             yield from _bars(collected)
+        elif kind == "table":
+            yield from _differences(collected)
         else:
             for case in collected.cases:
                 yield from _of_case(kind, collected, case, root)
@@ -108,15 +111,19 @@ def _of_case(kind: str, collected: Collected, case: CollectedCase, root: Path | 
     elif kind == "grid" and results:
         yield kind, case.name, "", lambda: grid(results, title=f"Scores over a grid of settings, {where}")
     elif kind == "map" and results:
-        yield kind, case.name, "", lambda: embedding_maps(_maps(case, shown, root), title=f"Embeddings, {where}")
+        yield kind, case.name, "", lambda: embedding_maps(_maps(collected, case, root), title=f"Embeddings, {where}")
     elif kind == "map-id-ood" and results:
         title = f"Embeddings, ID and OOD apart, {where}"
-        yield kind, case.name, "", lambda: id_and_ood_maps(_maps(case, shown, root), title=title)
-    elif kind == "table":
-        beside = [row for row in long_rows(collected) if row.case == case.name]
+        yield kind, case.name, "", lambda: id_and_ood_maps(_maps(collected, case, root), title=title)
+
+
+def _differences(collected: Collected) -> Iterator[Made]:
+    rows = long_rows(collected)
+    for case in collected.cases:
+        beside = [row for row in rows if row.case == case.name]
         if any(row.off_id is not None or row.off_ood is not None for row in beside):
-            title = f"Ours beside the paper’s, {where}"
-            yield "differences", case.name, "", lambda: differences(beside, title=title)
+            title = f"Ours beside the paper’s, {_where(case)}"
+            yield "differences", case.name, "", partial(differences, beside, title=title)
 
 
 def _ranks(collected: Collected) -> Iterator[Made]:
@@ -158,19 +165,16 @@ def _where(case: CollectedCase, *, dataset: bool = True) -> str:
     return ", ".join([f"{case.dataset}, {case.domain} domain"] * dataset + [shift, case.setting])
 
 
-def _maps(case: CollectedCase, rows: list[str], root: Path | None) -> list[Map]:
-    from mario.report.maps import map_of  # its t-SNE stands in a file that draws with this package
-
-    maps = []
-    for row in rows:
-        first = min((r for r in case.results if r["label"] == row), key=lambda r: (r["split_seed"], r["seed"]))
-        found = map_of(Path(first["folder"]), root)
+def _maps(collected: Collected, case: CollectedCase, root: Path | None) -> list[Map]:
+    drawn = []
+    for row, first in maps.mapped_runs(collected, case).items():
+        found = maps.map_of(Path(first["folder"]), root)
         ood = np.isin(found.split, [place for place, name in enumerate(SETS) if name.startswith("ood")])
-        maps.append(Map(row, found.xy, found.y, found.domain, ood))
-    return maps
+        drawn.append(Map(row, found.xy, found.y, found.domain, ood))
+    return drawn
 
 
-def _counts(case: CollectedCase, root: Path | None) -> list:
+def _counts(case: CollectedCase, root: Path | None) -> list[Counts]:
     return label_counts(
         load_dataset(case.dataset, domain=case.domain, shift=case.shift, setting=case.setting, root=root)
     )
