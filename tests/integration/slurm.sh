@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A Slurm of one node on this machine, for the tests: `slurm.sh start FOLDER`, `slurm.sh stop FOLDER`. Needs root.
-# Debian's packages are installed where they are missing. Configuration, keys, ports and processes are its own, in
+# Of Debian's slurm-wlm and munge only the programs are used: configuration, keys, ports and processes are its own, in
 # FOLDER, so a Slurm that is there already is not touched. `start` prints the file that SLURM_CONF has to name.
 set -euo pipefail
 
@@ -37,11 +37,6 @@ end() {
 }
 
 start() {
-  for tool in munged slurmctld slurmd sbatch; do
-    command -v "$tool" >/dev/null && continue
-    apt-get install -y --no-install-recommends slurm-wlm munge >&2
-    break
-  done
   mkdir -p "$folder"/{state,spool,log,munge}
   chmod 700 "$folder/munge"
   chmod 755 "$folder"

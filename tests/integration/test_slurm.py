@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,6 +36,8 @@ def _slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     pytest.importorskip("submitit", reason="submitit is not installed: make integration does")
     if os.geteuid() != 0:
         pytest.skip("a Slurm of one's own can be started by root only")
+    if any(shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin") is None for tool in ("slurmctld", "munged")):
+        pytest.skip("Slurm is not installed: tests/integration/install.sh does")
     folder = tmp_path_factory.mktemp("slurm")
     started = subprocess.run([SCRIPT, "start", folder], capture_output=True, text=True, timeout=300)
     if started.returncode:
