@@ -1,5 +1,8 @@
 """Runs in processes of this machine: nothing twice, and what goes wrong in one stops no other."""
 
+import errno
+import fcntl
+import os
 from pathlib import Path
 
 import pytest
@@ -54,3 +57,18 @@ def test_what_is_wrongly_asked_for_is_said_before_anything_runs(tmp_path: Path) 
         with pytest.raises(MarioError, match=match):
             launch([job()], tmp_path, **wrong)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_or_locked_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(MarioError, match=r"cannot write in .*file/runs"):
+        launch([job()], tmp_path / "file" / "runs")
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with pytest.raises(MarioError, match=r"the filesystem of .* has no locks"):
+        launch([job()], tmp_path)
