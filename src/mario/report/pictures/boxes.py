@@ -109,6 +109,10 @@ def _boxes(axis: Any, columns: list[np.ndarray], positions: np.ndarray, width: f
     )
     for box in drawn["boxes"]:
         box.set_zorder(2)
-    if few:
-        for position, column in zip(positions, columns, strict=True):
+    for position, column in zip(positions, columns, strict=True):
+        if len(column) == 1:
+            # The box of a single run is a line without a colour.
+            key = {"markerfacecolor": look.colour, "markeredgecolor": INK, "markeredgewidth": 0.5}
+            axis.plot([position], column, look.marker, markersize=6, zorder=4, **key)
+        elif few:
             axis.plot([position] * len(column), column, ".", color=INK, markersize=2.5, zorder=4)

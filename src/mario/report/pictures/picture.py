@@ -55,9 +55,10 @@ def sheet(width: float, height: float, layout: Literal["constrained"] | None = "
         figure = Figure(figsize=(width, height), dpi=DPI, layout=layout)
         FigureCanvasAgg(figure)
         yield figure
-        figure.draw_without_rendering()
-        # A layout that is made anew for each format moves by a hair, and PNG and PDF would not be the same picture.
-        figure.set_layout_engine("none")
+        if engine := figure.get_layout_engine():
+            engine.execute(figure)
+            # Made anew for each format, a layout moves by a hair, and PNG and PDF would not be the same picture.
+            figure.set_layout_engine("none")
 
 
 def save_picture(figure: "Figure", stem: Path | str, *, title: str = "") -> list[Path]:
