@@ -239,6 +239,26 @@ def test_a_lost_trial_is_tried_again_but_not_for_ever(tmp_path: Path, curves: di
     database.close()
 
 
+def test_a_worker_that_was_taken_for_dead_takes_up_other_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuning = plan(tmp_path, trials=2)
+    study = open_study(tuning)
+
+    def curve(self: Objective, run: Run) -> Iterator[float]:
+        yield 0.1
+        if self.number == 0:  # as another worker does after a minute of silence
+            study.tell(0, state=TrialState.FAIL)
+            tune_module._lost(study, study.get_trials()[0])
+        yield 0.2
+
+    monkeypatch.setattr(Objective, "_curve", curve)
+    work(tuning)
+    assert [trial.number for trial in trials_of(tuning)] == [1, 2]
+    assert {trial.state for trial in trials_of(tuning)} == {TrialState.COMPLETE}
+    assert trials_of(tuning)[0].params == study.get_trials()[0].params
+
+
 @pytest.mark.filterwarnings("ignore:Heartbeat of storage")
 def test_two_workers_cannot_begin_the_last_trial(tmp_path: Path, curves: dict[Any, list[float]]) -> None:
     tuning = plan(tmp_path, trials=2)

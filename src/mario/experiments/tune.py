@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
@@ -41,6 +42,7 @@ except ImportError:
 SAMPLERS, PRUNERS, SELECT = ("tpe", "random", "grid"), ("median", "none"), ("ood_val", "id_val")
 TRIALS = 50
 LOSSES = 2  # how often a trial may lose its worker and be tried again
+LOOK_EVERY = 1.0  # seconds, at the study
 DEATHS = 3  # of workers in a row, without a trial that ended between them
 
 
@@ -360,6 +362,10 @@ class _TrialFailedError(Exception):
     """A trial that could not end, which is no fault of the study."""
 
 
+_OF_THE_STUDY = (optuna.exceptions.StorageInternalError, optuna.exceptions.UpdateFinishedTrialError)
+"""Errors that are no fault of a trial: the storage failed, or has given the trial to another worker."""
+
+
 class Objective:
     """The mean over the pairs of the best validation score of a run's checkpoints.
 
@@ -402,7 +408,7 @@ class Objective:
         except optuna.TrialPruned:
             raise
         except Exception as error:
-            if isinstance(error, optuna.exceptions.StorageInternalError) or _disk_is_full(error):
+            if isinstance(error, _OF_THE_STUDY) or _disk_is_full(error):
                 raise
             trial.set_user_attr("error", " ".join(f"{type(error).__name__}: {error}".split()))
             raise _TrialFailedError from error
@@ -492,9 +498,13 @@ def work(tuning: Tuning, until: float | None = None, objective: Objective | None
         try:
             no_fault = (_SurplusError, _TrialFailedError)
             study.optimize(objective, n_trials=1, catch=no_fault, callbacks=[_queue_surplus])
-        except BaseException:
-            if objective.number is not None:
-                _give_back(study, objective.number)
+        except BaseException as error:
+            if (
+                objective.number is not None
+                and not _give_back(study, objective.number)
+                and isinstance(error, Exception)
+            ):
+                continue  # this worker was taken for dead, and another has the trial
             raise
 
 
@@ -516,11 +526,15 @@ def _queue_surplus(study: optuna.Study, trial: FrozenTrial) -> None:
         _queue_again(study, trial, lost=trial.user_attrs.get("lost", 0))
 
 
-def _give_back(study: optuna.Study, number: int) -> None:
-    with suppress(Exception):  # the storage may be what failed; then its silence will tell the others
-        trial = study.get_trials(deepcopy=False)[number]
-        if trial.state == TrialState.FAIL:
-            _queue_again(study, trial, lost=trial.user_attrs.get("lost", 0))
+def _give_back(study: optuna.Study, number: int) -> bool:
+    """Queue a trial again that could not be ended; False if another has been queued instead of it already."""
+    with suppress(Exception):  # the storage may be what failed; then silence will tell the others
+        trials = study.get_trials(deepcopy=False)
+        if any(number in trial.user_attrs.get("instead_of", ()) for trial in trials):
+            return False
+        if trials[number].state == TrialState.FAIL:
+            _queue_again(study, trials[number], lost=trials[number].user_attrs.get("lost", 0))
+    return True
 
 
 def _worker(tuning: Tuning, until: float | None) -> None:
@@ -587,7 +601,7 @@ def tune(tuning: Tuning, *, workers: int = 2, timeout: float | None = None) -> I
         for _ in range(min(workers, tuning.trials)):
             processes.append(_start(context, tuning, until))
         while processes:
-            time.sleep(0.5)
+            wait([process.sentinel for process in processes], timeout=LOOK_EVERY)
             ended = [process for process in processes if not process.is_alive()]
             processes = [process for process in processes if process.is_alive()]
             now = standing(study, tuning.trials)
