@@ -4,7 +4,6 @@ import atexit
 import importlib.util
 import inspect
 import io
-import multiprocessing
 import multiprocessing.connection
 import os
 import sys
@@ -16,6 +15,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+
+import forked
 
 
 def on_two_ranks(work: Callable[..., Any], *arguments: Any, seconds: float = 120.0) -> list[Any]:
@@ -41,7 +42,7 @@ class _Pool:
         return cls._shared
 
     def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = forked.context()
         store = tempfile.mkdtemp(prefix="two-ranks-")
         self.pipes: list[multiprocessing.connection.Connection] = []
         self.processes = []

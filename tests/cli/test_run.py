@@ -8,24 +8,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
 
+from forked import mario, start
 from graphs.elliptic_files import write_elliptic
+from mario.cli import app
+from two_ranks import on_two_ranks
 
 QUICK = ["--set", "hidden=16", "--set", "layers=2", "--set", "clusters=5", "--set", "probe_epochs=5", "--threads", "1"]
 
 
-def mario(*words: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mario", *words],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "120", **(env or {})},
-        check=False,
-    )
+def real(*words: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    """A process that imports everything itself, where that is the point."""
+    command = [sys.executable, "-m", "mario", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 
 def test_help_does_not_import_torch() -> None:
@@ -39,7 +38,7 @@ def test_help_does_not_import_torch() -> None:
 
 def test_run_writes_the_folder_and_says_so(tmp_path: Path) -> None:
     words = ["run", "good-cbas", "--shift", "concept", "--method", "mario", "--seed", "0", "--out", "runs/one"]
-    done = mario(*words, *QUICK, "--set", "epochs=2", cwd=tmp_path)
+    done = real(*words, *QUICK, "--set", "epochs=2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "ood_test" in done.stdout
     result = json.loads((tmp_path / "runs" / "one" / "result.json").read_text())
@@ -72,7 +71,8 @@ def test_without_out_the_folder_is_named_by_the_hash(tmp_path: Path) -> None:
 
 
 def test_killed_and_started_again_it_ends_with_the_same_bits(tmp_path: Path) -> None:
-    words = ["run", "good-cbas", "--shift", "concept", *QUICK, "--set", "epochs=40", "-q", "--out"]
+    short = ["--set", "epochs=10", "--set", "roots=200"]
+    words = ["run", "good-cbas", "--shift", "concept", *QUICK, *short, "-q", "--out"]
     assert mario(*words, str(tmp_path / "whole")).returncode == 0
     process = subprocess.Popen([sys.executable, "-m", "mario", *words, str(tmp_path / "killed")])
     deadline = time.monotonic() + 60
@@ -93,30 +93,39 @@ Path(os.environ["PROCESSES"], os.environ["RANK"]).write_text(str(os.getpid()))
 from mario.cli import main
 main()
 """
+ON_RANKS = ["run", "good-cbas", "--shift", "concept", *QUICK, "--set", "epochs=6", "--set", "checkpoints=3"]
+ON_RANKS += ["--set", "roots=100", "-q", "--out"]
+
+
+def train_whole(rank: int, folder: str) -> None:
+    sys.argv = ["mario", *ON_RANKS, folder]
+    app(standalone_mode=False)
 
 
 @pytest.fixture
-def torchrun(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+def torchrun(tmp_path: Path) -> Iterator[Callable[..., ForkServerProcess]]:
     """Starts a run of two ranks in a folder; their process ids are in ``processes/FOLDER``."""
     (tmp_path / "launch.py").write_text(LAUNCH)
-    short = ["--set", "epochs=6", "--set", "checkpoints=3", "--set", "roots=100"]
-    words = ["run", "good-cbas", "--shift", "concept", *QUICK, *short, "-q", "--out"]
-    started: list[subprocess.Popen[str]] = []
+    started: list[ForkServerProcess] = []
 
-    def start(folder: str, *options: str) -> "subprocess.Popen[str]":
+    def begin(folder: str, *options: str) -> ForkServerProcess:
         processes = tmp_path / "processes" / folder
         processes.mkdir(parents=True, exist_ok=True)
         (processes / "1").unlink(missing_ok=True)
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *options]
-        command += [str(tmp_path / "launch.py"), *words, str(tmp_path / folder)]
+        words = ["--standalone", "--nproc-per-node", "2", *options, str(tmp_path / "launch.py"), *ON_RANKS]
         env = {**os.environ, "OMP_NUM_THREADS": "1", "PROCESSES": str(processes)}
-        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env))
+        said = tmp_path / "said" / str(len(started))
+        started.append(start("torch.distributed.run", *words, str(tmp_path / folder), said=said, env=env))
         return started[-1]
 
-    yield start
+    yield begin
     for process in started:
         process.terminate()  # torchrun ends its ranks then
-        process.communicate()
+        process.join()
+
+
+def spoken(tmp_path: Path, number: int) -> str:
+    return "".join((tmp_path / "said" / str(number) / name).read_text() for name in ("out", "err"))
 
 
 def kill_rank_1(tmp_path: Path, folder: str, beyond: int) -> None:
@@ -133,12 +142,14 @@ def kill_rank_1(tmp_path: Path, folder: str, beyond: int) -> None:
 
 
 def test_a_rank_that_is_killed_stops_the_job_and_a_restart_ends_with_the_same_bits(
-    torchrun: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+    torchrun: Callable[..., ForkServerProcess], tmp_path: Path
 ) -> None:
-    killed, whole = torchrun("killed"), torchrun("whole")
+    killed = torchrun("killed")
+    on_two_ranks(train_whole, str(tmp_path / "whole"))
     kill_rank_1(tmp_path, "killed", 0)
-    said, _ = killed.communicate(timeout=120)
-    assert killed.returncode != 0
+    killed.join(timeout=120)
+    said = spoken(tmp_path, 0)
+    assert killed.exitcode not in (0, None)
     # Which of the two comes first, the closed connection or torchrun's signal, is chance.
     lost = r"mario: error: rank lost (at|while rank 0 evaluated) step \d+: rank 0 of 2 (hears no more|was told to end)"
     assert len(re.findall(lost, said)) == 1, said
@@ -147,9 +158,8 @@ def test_a_rank_that_is_killed_stops_the_job_and_a_restart_ends_with_the_same_bi
 
     again = torchrun("killed", "--max-restarts", "1")
     kill_rank_1(tmp_path, "killed", 20)
-    for process in (again, whole):
-        said, _ = process.communicate(timeout=120)
-        assert process.returncode == 0, said
+    again.join(timeout=120)
+    assert again.exitcode == 0, spoken(tmp_path, 1)
     same = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
     assert same[0] == same[1]
     results = [json.loads((tmp_path / name / "result.json").read_text()) for name in ("whole", "killed")]

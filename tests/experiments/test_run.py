@@ -1,7 +1,6 @@
 """A run in its folder: complete, resumable after `kill -9`, and blind to test labels until it has chosen."""
 
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+import forked
 from graphs.elliptic_files import write_elliptic
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate
@@ -166,11 +166,8 @@ def _carry_on(folder: str) -> None:
 
 
 def test_killed_at_ten_random_moments_it_ends_with_the_same_bits(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mario.experiments.run", "mario.methods", "mario.graphs.datasets"])
-
     def start(folder: Path) -> Any:
-        process = context.Process(target=_carry_on, args=(str(folder),))
+        process = forked.context().Process(target=_carry_on, args=(str(folder),))
         process.start()
         return process
 
