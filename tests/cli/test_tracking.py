@@ -1,0 +1,114 @@
+"""`mario run --tensorboard` and `--wandb`: what is there is what the run's own files say."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import mario.cli.run
+import mario.report.embedding_map
+from experiments.sinks.test_weights_and_biases import Fake, wandb  # noqa: F401 (a fixture)
+from mario.cli.run import run_one
+from mario.training import Epoch
+
+SMALL = {"hidden": 8, "layers": 1, "epochs": 3, "steps_per_epoch": 3, "roots": 100, "clusters": 3, "probe_epochs": 2}
+
+
+@pytest.fixture(autouse=True)
+def _quick_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mario.report.embedding_map, "tsne", lambda z, **_: z[:, :2])
+
+
+def run(folder: Path, **where: Any) -> None:
+    run_one(
+        "good-cbas",
+        "mario",
+        shift="concept",
+        domain=None,
+        setting=None,
+        split_seed=0,
+        seed=0,
+        given={**SMALL, "checkpoints": 2, "invariance": True},
+        settings_file=None,
+        out=folder,
+        device="cpu",
+        root=None,
+        threads=0,
+        quiet=True,
+        **where,
+    )
+
+
+def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    (place,) = folder.iterdir()
+    assert place.name.startswith("mario-good-cbas-concept-")
+    events = EventAccumulator(str(place), size_guidance={"scalars": 0})
+    events.Reload()
+    assert set(events.Tags()["images"]) <= {"map", "curves", "invariance"}
+    return {name: [(e.step, e.value) for e in events.Scalars(name)] for name in events.Tags()["scalars"]}
+
+
+def written(folder: Path) -> dict[str, list[tuple[int, Any]]]:
+    """The same from log.jsonl and result.json."""
+    found: dict[str, list[tuple[int, Any]]] = {}
+    lines = [json.loads(text) for text in (folder / "log.jsonl").read_text().splitlines()]
+    kinds = [("diagnostics" if "epoch" in entry else "train", entry) for entry in lines]
+    kinds += [("checkpoint", point) for point in json.loads((folder / "result.json").read_text())["curve"]]
+    for kind, entry in kinds:
+        for name, value in entry.items():
+            if name not in ("step", "epoch"):
+                found.setdefault(f"{kind}/{name}", []).append((entry["step"], pytest.approx(value, rel=1e-6)))
+    return found
+
+
+def test_a_run_that_was_stopped_ends_with_each_scalar_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = mario.cli.run.execute
+
+    def stopped(*args: Any, **options: Any) -> Iterator[Epoch]:
+        for epoch in whole(*args, **options):
+            yield epoch
+            if epoch.number == 2:
+                raise KeyboardInterrupt
+
+    with monkeypatch.context() as here:
+        here.setattr(mario.cli.run, "execute", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "run", tensorboard=tmp_path / "tb")
+    half = scalars(tmp_path / "tb")
+    assert [step for step, _ in half["train/loss"]] == [1, 2, 3, 4, 5, 6]
+    assert [step for step, _ in half["checkpoint/ood_val"]] == [6]
+    for _ in range(2):  # the second time the run is done already
+        run(tmp_path / "run", tensorboard=tmp_path / "tb")
+        found = scalars(tmp_path / "tb")
+        assert found == written(tmp_path / "run")
+    names = {"train/loss", "train/lr", "diagnostics/alignment", "checkpoint/ood_test", "checkpoint/align_worst"}
+    assert names <= set(found)
+
+
+def test_both_sinks_are_given_the_same_and_pictures_at_the_end(wandb: Fake, tmp_path: Path) -> None:  # noqa: F811
+    run(tmp_path / "run", tensorboard=tmp_path / "tb", wandb="shifts")
+    assert scalars(tmp_path / "tb") == written(tmp_path / "run")
+
+    (place,) = (tmp_path / "tb").iterdir()
+    events = EventAccumulator(str(place))
+    events.Reload()
+    assert sorted(events.Tags()["images"]) == ["curves", "invariance", "map"]
+    header, *rows = next(place.rglob("metadata.tsv")).read_text().splitlines()
+    assert header.split("\t") == ["class", "domain", "split", "prediction", "node"]
+    assert len(rows) == len(next(place.rglob("tensors.tsv")).read_text().splitlines()) == 700
+    assert {row.split("\t")[2] for row in rows} == {"train", "id_val", "id_test", "ood_val", "ood_test"}
+
+    (asked,) = wandb.asked
+    assert asked["config"]["settings"]["clusters"] == 3
+    sent: dict[str, list[tuple[int, float]]] = {}
+    for step, values in wandb.next.logged:
+        for name, value in values.items():
+            if step is not None:
+                sent.setdefault(name, []).append((step, value))
+    assert sent == written(tmp_path / "run")
+    shown = [name for step, values in wandb.next.logged if step is None for name in values]
+    assert sorted(shown) == ["curves", "embedding", "invariance", "map"]
+    assert wandb.next.finished
