@@ -1,0 +1,31 @@
+"""`compiled=True` with the C++ that torch makes of it; tests/methods/test_base.py has the same without a compiler."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+import torch._inductor.config
+
+import mario
+from methods.tiny import tiny_graph
+
+COMPILER = next((name for name in ("g++", "clang++", "c++") if shutil.which(name)), None)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="torch.compile needs a C++ compiler, and there is none")
+def test_compiled_rows_give_the_same_loss_and_gradients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(torch._inductor.config, "compile_threads", 1)
+    found = []
+    for compiled in (False, True):
+        model = mario.GRACE(hidden=6, layers=1, compiled=compiled)
+        graph = model.prepare(tiny_graph(), device="cpu")
+        model.train()
+        figures = model.step(graph, torch.Generator().manual_seed(0))
+        found.append((figures["loss"], {name: p.grad for name, p in model.named_parameters()}))
+    assert list(tmp_path.rglob("*.so")), "nothing was compiled"
+    (plain, gradients), (fast, others) = found
+    assert fast == pytest.approx(plain, rel=1e-5)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(others[name], gradient, rtol=1e-4, atol=1e-6, msg=name)
