@@ -1,0 +1,142 @@
+"""One study of `mario tune` in a real PostgreSQL, shared by two commands as if on two machines."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from optuna.trial import FrozenTrial, TrialState
+
+from mario.errors import RunFailedError
+from mario.experiments.tune import Tuning, counted, open_study
+
+pytestmark = pytest.mark.timeout(900)  # seconds where nothing else runs, and many times that where much does
+
+USER, PASSWORD = "mario", "open-sesame"
+GIVEN = {
+    "hidden": 16,
+    "layers": 1,
+    "epochs": 30,
+    "steps_per_epoch": 5,
+    "probe_epochs": 5,
+    "checkpoints": 3,
+    "roots": 100,
+}
+TRIALS = 10
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of a PostgreSQL on loopback that has its files in a folder of its own and ends with the tests."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed: make integration does")
+    initdb = max(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), default=shutil.which("initdb"))
+    if initdb is None:
+        pytest.skip("PostgreSQL is not installed: tests/integration/install.sh does, as root")
+    as_user: list[str] = []
+    folder = Path(tempfile.mkdtemp(prefix="mario-postgres-", dir="/tmp"))  # one that its user can get to
+    if os.geteuid() == 0:  # which PostgreSQL refuses to be
+        owner = pwd.getpwnam("postgres")
+        os.chown(folder, owner.pw_uid, owner.pw_gid)
+        as_user = ["runuser", "-u", "postgres", "--"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    data = folder / "data"
+
+    def call(name: str, *words: str) -> None:
+        done = subprocess.run(
+            [*as_user, str(Path(initdb).with_name(name)), *words],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            timeout=120,
+        )
+        assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+
+    (folder / "password").write_text(PASSWORD)
+    try:
+        words = ["--username", USER, "--pwfile", str(folder / "password"), "--auth", "scram-sha-256", "--no-sync"]
+        call("initdb", "--pgdata", str(data), *words, "--no-instructions")
+        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        call("pg_ctl", "--pgdata", str(data), "--log", str(folder / "log"), "--options", options, "--wait", "start")
+        try:
+            yield f"127.0.0.1:{port}/postgres"
+        finally:
+            call("pg_ctl", "--pgdata", str(data), "--mode", "immediate", "--wait", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def plan(url: str, folder: Path) -> Tuning:
+    """What the commands below ask for."""
+    return Tuning.plan(
+        "good-cbas",
+        "grace",
+        shift="concept",
+        given=GIVEN,
+        only=["lr", "tau"],
+        search={"lr": "0.0001:0.1:log"},
+        trials=TRIALS,
+        storage=url,
+        folder=folder,
+    )
+
+
+def test_two_commands_share_a_study(server: str, tmp_path: Path) -> None:
+    url = f"postgresql://{USER}:{PASSWORD}@{server}"
+    words = ["tune", "good-cbas", "--method", "grace", "--shift", "concept", "--only", "lr,tau"]
+    words += ["--search", "lr=0.0001:0.1:log", "--trials", str(TRIALS), "--workers", "1", "--storage", url]
+    words += [word for name, value in GIVEN.items() for word in ("--set", f"{name}={value}")]
+    commands = []
+    for machine in ("one", "two"):  # at once, on a database without a table, each with a folder of its own
+        (tmp_path / machine).mkdir()
+        commands.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "mario", *words, "-o", "best.toml"],
+                cwd=tmp_path / machine,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        )
+    try:
+        told = [command.communicate(timeout=600)[0] for command in commands]
+    finally:
+        for command in commands:
+            command.kill()  # if it was too slow
+    assert [command.returncode for command in commands] == [0, 0], "\n".join(told)
+    assert not any(PASSWORD in text for text in told)
+    best = [(tmp_path / machine / "best.toml").read_text() for machine in ("one", "two")]
+    assert best[0] == best[1]
+
+    every = open_study(plan(url, tmp_path)).get_trials()
+    trials = counted(every)
+    assert [trial.number for trial in every] == list(range(len(every))), "every number once"
+    assert len(trials) == TRIALS
+    assert {trial.state for trial in trials} <= {TrialState.COMPLETE, TrialState.PRUNED}
+    assert len({trial.user_attrs["worker"] for trial in trials}) == 2, "both took a part"
+    for trial in trials:
+        folders = [tmp_path / machine / "runs" / run for machine in ("one", "two") for run in trial.user_attrs["runs"]]
+        assert any(folder.is_dir() for folder in folders)
+    top = max((t for t in trials if t.state == TrialState.COMPLETE), key=_value)
+    assert f"trial {top.number}, mean ood_val {_value(top):.4f}" in best[0]
+
+
+def _value(trial: FrozenTrial) -> float:
+    return trial.value or 0.0
+
+
+def test_a_wrong_password_and_a_silent_port_are_told_without_the_password(server: str, tmp_path: Path) -> None:
+    with pytest.raises(RunFailedError) as told:
+        open_study(plan(f"postgresql://{USER}:hunter2@{server}", tmp_path))
+    assert f"cannot reach the storage postgresql+psycopg://{USER}@{server}: " in str(told.value)
+    assert "password authentication failed" in str(told.value)
+    assert "hunter2" not in str(told.value)
+    with pytest.raises(RunFailedError, match=r"cannot reach the storage .*: connection failed"):
+        open_study(plan(f"postgresql://{USER}:hunter2@127.0.0.1:1/postgres", tmp_path))

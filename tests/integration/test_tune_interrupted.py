@@ -1,0 +1,121 @@
+"""A tuning that is interrupted and killed in every way: no trial is lost, none is counted twice."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.trial import FrozenTrial, TrialState
+
+from mario.experiments.tune import Tuning, counted, open_study
+
+pytestmark = pytest.mark.timeout(900)  # half a minute where nothing else runs, and many times that where much does
+
+GIVEN = {
+    "hidden": 16,
+    "layers": 1,
+    "epochs": 30,
+    "steps_per_epoch": 5,
+    "probe_epochs": 5,
+    "checkpoints": 6,
+    "roots": 100,
+}
+ASKED: dict[str, Any] = {"shift": "concept", "given": GIVEN, "only": ["lr", "tau"], "pruner": "none", "trials": 6}
+TUNE = """
+import json, sys
+from pathlib import Path
+from mario.experiments.tune import Tuning, tune
+if __name__ == "__main__":
+    asked, folder, workers = json.loads(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    for now in tune(Tuning.plan("good-cbas", "grace", folder=folder, heartbeat=1, **asked), workers=workers):
+        print(now.done, flush=True)
+"""
+Begin = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def begin() -> Iterator[Begin]:
+    """Begin a command in a session of its own, whose processes end with the test at the latest."""
+    begun = []
+
+    def call(*words: Any, **options: Any) -> "subprocess.Popen[str]":
+        process = subprocess.Popen(words, start_new_session=True, text=True, **options)
+        begun.append(process)
+        return process
+
+    yield call
+    for process in begun:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def wait_for(found: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        if answer := found():
+            return answer
+        time.sleep(0.3)
+    raise AssertionError("it did not come to pass in five minutes")
+
+
+def running(study: optuna.Study) -> list[FrozenTrial]:
+    states = [TrialState.RUNNING]
+    return [trial for trial in study.get_trials(deepcopy=False, states=states) if "runs" in trial.user_attrs]
+
+
+def done(study: optuna.Study) -> dict[int, float | None]:
+    trials = counted(study.get_trials(deepcopy=False))
+    return {trial.number: trial.value for trial in trials if trial.state == TrialState.COMPLETE}
+
+
+def worker_of(trial: FrozenTrial) -> int:
+    return int(trial.user_attrs["worker"].split()[1])
+
+
+def test_a_study_survives_ctrl_c_and_the_deaths_of_parent_and_worker(tmp_path: Path, begin: Begin) -> None:
+    folder, script = tmp_path / "runs", tmp_path / "tuning.py"
+    script.write_text(TUNE)
+    study = open_study(Tuning.plan("good-cbas", "grace", folder=folder, **ASKED))
+
+    words = [sys.executable, "-m", "mario", "tune", "good-cbas", "--method", "grace", "--shift", "concept"]
+    words += ["--only", "lr,tau", "--pruner", "none", "--trials", "6", "--workers", "1"]
+    words += [word for name, value in GIVEN.items() for word in ("--set", f"{name}={value}")]
+    command = begin(*words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    wait_for(lambda: done(study) and running(study))
+    os.killpg(command.pid, signal.SIGINT)
+    told = command.communicate(timeout=300)[1]
+    assert command.returncode == 130, told
+    assert "give the same command again" in told
+    assert not study.get_trials(states=[TrialState.RUNNING]), "what was at work is given back"
+    assert len(study.get_trials(states=[TrialState.WAITING])) == 1
+    first = done(study)
+
+    # The same study from a script, so that a worker is taken for dead after six seconds and not after sixty.
+    tuning = begin(sys.executable, script, json.dumps(ASKED), folder, "1", stdout=subprocess.DEVNULL)
+    orphan = worker_of(wait_for(lambda: running(study))[0])
+    tuning.kill()
+    tuning.wait()
+    wait_for(lambda: not Path(f"/proc/{orphan}").exists())
+    assert not study.get_trials(states=[TrialState.RUNNING])
+
+    tuning = begin(sys.executable, script, json.dumps(ASKED), folder, "2", stdout=subprocess.DEVNULL)
+    lost = wait_for(lambda: running(study))[0]
+    os.kill(worker_of(lost), signal.SIGKILL)
+    assert tuning.wait(timeout=600) == 0
+
+    every = study.get_trials()
+    assert len(done(study)) == len(counted(every)) == 6
+    assert first.items() <= done(study).items()
+    assert every[lost.number].state == TrialState.FAIL
+    (instead,) = (trial for trial in counted(every) if lost.number in trial.user_attrs.get("instead_of", ()))
+    assert instead.params == lost.params
+    assert instead.user_attrs["lost"] == 1, "to be interrupted is no fault of a trial, to be killed may be"
