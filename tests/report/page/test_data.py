@@ -36,6 +36,8 @@ def test_nodes_of_several_maps_are_kept_once() -> None:
     assert (group["node"], group["domain_name"], group["unit"]) == ([7, 8, 9], "domain", "graph")
     assert [found["label"] for found in group["maps"]] == ["a", "b"]
     assert "node" not in group["maps"][0]
+    assert group["two"] == ["a", "b"]
+    assert map_group("case", "", {"a": one, "b": one, "c": one}, ("a", None))["two"] == ["a"]
 
 
 def test_sets_have_a_mark_each() -> None:

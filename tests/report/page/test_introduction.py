@@ -10,6 +10,7 @@ def test_schedules_that_differ_are_told_case_by_case() -> None:
     made.cases[1].results[0]["steps"] = 50
     made.cases[0].results[1]["steps"] = 10  # a control takes no steps
     told = introduction(made)
+    assert "splits 0; seeds 0; 1 run a row asked for" in told
     assert "good-cbas-concept: 200 optimiser steps, scores taken at 10 checkpoints. webkb-concept: 50 opt" in told
 
 

@@ -74,8 +74,13 @@ def looks_data() -> dict[str, Any]:
     }
 
 
-def map_group(case: str, domain_name: str, maps: Mapping[str, MapData]) -> dict[str, Any]:
-    """The maps of several rows on the same nodes; what belongs to the nodes is kept once."""
+def map_group(
+    case: str, domain_name: str, maps: Mapping[str, MapData], named: Sequence[str | None] = ()
+) -> dict[str, Any]:
+    """The maps of several rows on the same nodes; what belongs to the nodes is kept once.
+
+    Where there is room for two only, they are the rows that are ``named``, or the last two.
+    """
     first = next(iter(maps.values()))
     return {
         "case": case,
@@ -85,6 +90,7 @@ def map_group(case: str, domain_name: str, maps: Mapping[str, MapData]) -> dict[
         "y": first.y.tolist(),
         "domain": first.domain.tolist(),
         "split": first.split.tolist(),
+        "two": [label for label in maps if label in named] or list(maps)[-2:],
         "maps": [{"label": label, **points(found)} for label, found in maps.items()],
     }
 

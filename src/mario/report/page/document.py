@@ -18,7 +18,7 @@ import mario
 from mario.errors import MarioError
 from mario.experiments.plan import Collected
 from mario.files import write_whole
-from mario.report.claims import claims
+from mario.report.claims import Claim, claims
 from mario.report.claims_text import claims_to_html, tally
 from mario.report.page.data import embedded, looks_data, runs_data
 from mario.report.page.introduction import Standing
@@ -81,15 +81,17 @@ def write_report(
     groups: list[dict[str, Any]] = []
     sections = [part.html(groups) for part in parts]
     files = {name: text for part in parts for name, text in part.files.items()}
+    found = claims(collected) if any(study.plan.paper for study in collected) else []
     data = {**runs_data(collected), **looks_data(), "files": files, "maps": groups}
     body = "\n".join(
         [
             '<a class="skip" href="#content">Skip to the content</a>',
             '<div class="page">',
             _header(title, collected, command),
-            f'<div class="layout">{_contents(collected)}',
-            f'<main id="content" tabindex="-1">{_overview(collected)}{_claims(collected)}{_filters()}',
+            f'<div class="layout">{_contents(collected, bool(found), bool(data["runs"]))}',
+            f'<main id="content" tabindex="-1">{_overview(collected, found)}{_filters()}',
             *sections,
+            _claims(found),
             _runs(len(data["runs"])),
             _reading(),
             "</main></div>",
@@ -123,16 +125,21 @@ def _header(title: str, collected: Sequence[Collected], command: str | None) -> 
     )
 
 
-def _contents(collected: Sequence[Collected]) -> str:
+def _contents(collected: Sequence[Collected], claimed: bool, run: bool) -> str:
     items = []
     for study in collected:
         place = f'<span class="place">{escape(study.plan.paper)}</span>' if study.plan.paper else ""
         items.append(f'<li><a href="#{section_id(study.plan.study)}">{place}{escape(study.plan.title)}</a></li>')
-    items.append('<li><a href="#runs">Every run</a></li><li><a href="#reading">How to read this</a></li>')
+    for there, name, words in (
+        (claimed, "claims", "The paper’s claims"),
+        (run, "runs", "Every run"),
+        (True, "reading", "How to read this"),
+    ):
+        items += [f'<li><a href="#{name}">{words}</a></li>'] if there else []
     return f'<nav class="contents" aria-label="Contents"><ul>{"".join(items)}</ul></nav>'
 
 
-def _overview(collected: Sequence[Collected]) -> str:
+def _overview(collected: Sequence[Collected], found: Sequence[Claim]) -> str:
     rows = []
     for study in collected:
         plan, standing = study.plan, Standing.of(study)
@@ -142,23 +149,17 @@ def _overview(collected: Sequence[Collected]) -> str:
             f'<tr><th scope="row">{escape(plan.paper or "–")}</th><td>{name}</td>'
             f"<td>{escape(quick + standing.words)}</td></tr>"
         )
+    told = f'<p>{escape(tally(found))} <a href="#claims">Which, and by which test</a></p>' if found else ""
     return (
         '<section><h2 id="overview">What is here</h2>'
         '<div class="scroll" role="region" tabindex="0" aria-label="Studies and their state"><table class="words">'
         '<thead><tr><th scope="col">In the paper</th><th scope="col">Study</th><th scope="col">State</th></tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div></section>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>{told}</section>"
     )
 
 
-def _claims(collected: Sequence[Collected]) -> str:
-    """The claims of the paper, where any of its studies is here."""
-    if not any(study.plan.paper for study in collected):
-        return ""
-    found = claims(collected)
-    return (
-        '<section><h2 id="claims">The paper’s claims</h2>'
-        f"<p>{escape(tally(found))}</p>{claims_to_html(found)}</section>"
-    )
+def _claims(found: Sequence[Claim]) -> str:
+    return f'<section><h2 id="claims">The paper’s claims</h2>{claims_to_html(found)}</section>' if found else ""
 
 
 def _filters() -> str:

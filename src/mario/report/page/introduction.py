@@ -9,6 +9,9 @@ from typing import Any
 from mario.experiments.plan import Collected, CollectedCase
 from mario.report.tables.rows import CONTROLS
 
+MOST_OPEN = 5
+"""Entries of a list of failures that is not folded away."""
+
 
 @dataclass
 class Standing:
@@ -31,7 +34,7 @@ class Standing:
 
     @property
     def words(self) -> str:
-        parts = [f"{self.done} runs done" if self.done != 1 else "1 run done"]
+        parts = [f"{self.done} {_runs(self.done)} done"]
         parts += [f"{self.failed} failed"] if self.failed else []
         parts += [f"{self.unfinished} not done"] if self.unfinished else []
         if self.missing:
@@ -83,9 +86,7 @@ def _schedule(cases: Iterable[CollectedCase]) -> str:
         if trained:
             steps, checkpoints = (values(r.get(name) for r in trained) for name in ("steps", "checkpoints"))
             by_case[case.name] = f"{steps} optimiser steps, scores taken at {checkpoints} checkpoints"
-    if len(set(by_case.values())) == 1:
-        return next(iter(by_case.values()))
-    return ". ".join(f"{name}: {schedule}" for name, schedule in by_case.items())
+    return _alike(by_case)
 
 
 def _pairs(cases: Iterable[CollectedCase]) -> str:
@@ -93,10 +94,18 @@ def _pairs(cases: Iterable[CollectedCase]) -> str:
     for case in cases:
         if case.results:
             splits, seeds = (values(r.get(name) for r in case.results) for name in ("split_seed", "seed"))
-            by_case[case.name] = f"splits {splits}; seeds {seeds}; {case.asked} runs a row asked for"
-    if len(set(by_case.values())) == 1:
-        return next(iter(by_case.values()))
-    return ". ".join(f"{name}: {pairs}" for name, pairs in by_case.items())
+            by_case[case.name] = f"splits {splits}; seeds {seeds}; {case.asked} {_runs(case.asked)} a row asked for"
+    return _alike(by_case)
+
+
+def _alike(by_case: Mapping[str, str]) -> str:
+    """What is said of each case, once for those of which the same is said."""
+    cases: dict[str, list[str]] = {}
+    for name, said in by_case.items():
+        cases.setdefault(said, []).append(name)
+    if len(cases) < 2:
+        return "".join(cases)
+    return ". ".join(f"{', '.join(names)}: {said}" for said, names in cases.items())
 
 
 def _took(results: Sequence[Mapping[str, Any]]) -> str:
@@ -139,12 +148,17 @@ def _failed(study: Collected) -> str:
         f"<li>{escape(label)} on {escape(name)}, split {split_seed}, seed {seed}: <code>{escape(reason)}</code></li>"
         for name, label, split_seed, seed, reason in failed
     )
-    count = f"{len(failed)} runs failed" if len(failed) > 1 else "1 run failed"
-    return (
-        f'<details class="failed" open><summary><b>{count}</b></summary><ul>{items}</ul></details>'
-        if len(failed) <= 5
-        else f'<details class="failed"><summary><b>{count}</b></summary><ul>{items}</ul></details>'
-    )
+    return folded("failed", f"{len(failed)} {_runs(len(failed))} failed", items, len(failed))
+
+
+def folded(kind: str, heading: str, items: str, count: int) -> str:
+    """A list that is open while it is short."""
+    shown = " open" if count <= MOST_OPEN else ""
+    return f'<details class="{kind}"{shown}><summary><b>{heading}</b></summary><ul>{items}</ul></details>'
+
+
+def _runs(count: int) -> str:
+    return "run" if count == 1 else "runs"
 
 
 def values(found: Iterable[Any]) -> str:

@@ -47,7 +47,13 @@ function kindsOf(group, one, by) {
   values.forEach((value) => counts.set(value, (counts.get(value) || 0) + 1));
   const sorted = [...counts.keys()].sort((a, b) => a - b);
   if (by === "domain" && sorted.length > MOST_KINDS) {
-    const place = new Map(sorted.map((value, i) => [value, i / (sorted.length - 1)]));
+    // By rank among the nodes: most degrees are small, and would all be of one colour by their size.
+    const place = new Map();
+    let below = 0;
+    for (const value of sorted) {
+      place.set(value, (below + counts.get(value) / 2) / values.length);
+      below += counts.get(value);
+    }
     return { of: values, scale: (value) => gradient(place.get(value)), ends: [sorted[0], sorted[sorted.length - 1]], word };
   }
   const largest = [...sorted].sort((a, b) => counts.get(b) - counts.get(a)).slice(0, MOST_KINDS).sort((a, b) => a - b);
@@ -80,8 +86,8 @@ class EmbeddingMap {
     this.muted = new Set(); // kinds that the legend has switched off
     this.panels = [];
     this.build(place);
-    const first = group.maps.length > 4 || matchMedia("(max-width: 700px)").matches ? 2 : 4;
-    this.choices.forEach((box, i) => (box.checked = i >= group.maps.length - first));
+    const few = group.maps.length > 4 || matchMedia("(max-width: 700px)").matches;
+    this.choices.forEach((box, i) => (box.checked = !few || group.two.includes(group.maps[i].label)));
     this.arrange();
     document.addEventListener("mario-theme", () => this.draw());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
@@ -347,7 +353,7 @@ class EmbeddingMap {
       const bar = make("span", { class: "bar" });
       bar.style.background = `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map(gradient).join(",")})`;
       const line = make("span");
-      line.append(make("span", {}, `${word} ${ends[0]} `), bar, make("span", {}, ` ${ends[1]}`));
+      line.append(make("span", {}, `${word} ${ends[0]} `), bar, make("span", {}, ` ${ends[1]}, by rank`));
       return this.legend.replaceChildren(line);
     }
     const there = new Set(this.by === "error" ? [0, 1] : this.kinds(this.group.maps[0]).of);
@@ -436,7 +442,7 @@ class EmbeddingMap {
   // The tip stands on the panel that is pointed at; every other panel has its prediction above it.
   tell(panel) {
     const { tip, said, one } = panel;
-    said.textContent = this.node < 0 ? "" : this.predicted(one);
+    said.textContent = this.node < 0 ? "" : `predicted ${this.predicted(one)}`;
     tip.hidden = panel !== this.active || this.node < 0;
     if (tip.hidden) return;
     const lines = [...this.facts(), `predicted ${this.predicted(one)}`];

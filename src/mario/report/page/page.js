@@ -263,6 +263,19 @@ function startRuns() {
   box.addEventListener("toggle", () => { if (box.open && !list.childElementCount) look(); });
 }
 
+// --- boxes that scroll sideways can be reached with the keyboard, others are no stop on its way
+
+function startBoxes() {
+  const boxes = [...document.querySelectorAll(".scroll, .sheet")];
+  const look = () => boxes.forEach((box) => {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  });
+  addEventListener("resize", look);
+  document.addEventListener("toggle", look, true);
+  look();
+}
+
 function start() {
   document.documentElement.classList.add("scripted");
   document.querySelectorAll(TABLES).forEach(makeSortable);
@@ -270,5 +283,6 @@ function start() {
   startFilters();
   startDownloads();
   startRuns();
+  startBoxes();
   document.querySelectorAll("[data-map-of]").forEach((place) => new EmbeddingMap(place, data.maps[Number(place.dataset.mapOf)]));
 }

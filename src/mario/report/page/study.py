@@ -15,7 +15,7 @@ from mario.report.maps import MapData
 from mario.report.numbers import percent
 from mario.report.page.data import map_group
 from mario.report.page.embedding import map_block
-from mario.report.page.introduction import introduction
+from mario.report.page.introduction import folded, introduction
 from mario.report.page.markup import file_name, section_id, table_html
 from mario.report.pictures import Picture
 from mario.report.pictures.draw import draw
@@ -66,14 +66,13 @@ class StudySection:
         """The section; its maps are added to ``groups`` and referred to by their place there."""
         plan, name = self.study.plan, section_id(self.name)
         place = f'<span class="place">{escape(plan.paper)}</span> ' if plan.paper else ""
+        tables, rest = self._tables(), [self._pictures(), self._map_blocks(groups), self._complaints()]
         parts = [
             f'<section class="study" id="{name}">',
             f"<h2>{place}{escape(plan.title)}</h2>",
             introduction(self.study),
-            self._tables(),
-            self._pictures(),
-            self._map_blocks(groups),
-            self._complaints(),
+            # A figure of the paper begins with its pictures.
+            *([tables, *rest] if {"table", "validation"} & set(plan.show) else [*rest, tables]),
             self._save(),
             "</section>",
         ]
@@ -107,7 +106,8 @@ class StudySection:
             if self.maps.get(case.name):
                 drawn = "".join(map(_figure, self._of_maps(case.name)))
                 blocks.append(map_block(len(groups), case, self.maps[case.name], drawn))
-                groups.append(map_group(case.name, case.domain, self.maps[case.name]))
+                named = (self.study.plan.reference, self.study.plan.subject)
+                groups.append(map_group(case.name, case.domain, self.maps[case.name], named))
         return f"<h3>Maps of the embeddings</h3>{''.join(blocks)}" if blocks else ""
 
     def _complaints(self) -> str:
@@ -116,7 +116,7 @@ class StudySection:
         # The error of a missing dataset goes on for lines, with the place of each file.
         first = dict.fromkeys(said.splitlines()[0] for said in self.complaints)
         items = "".join(f"<li>{escape(said)}</li>" for said in first)
-        return f'<div class="missing" role="note"><b>What could not be drawn.</b><ul>{items}</ul></div>'
+        return folded("missing", "What could not be drawn", items, len(first))
 
     def _save(self) -> str:
         if not any(case.results for case in self.study.cases):
@@ -146,8 +146,7 @@ def _figure(picture: Picture) -> str:
     inches = re.search(r"--inches: ([\d.]+)", picture.svg[:2000])
     broad = " broad" if inches and float(inches[1]) > COLUMN else ""
     return (
-        f'<figure{case} class="picture{broad}"><div class="sheet" tabindex="0" role="group" '
-        f'aria-label="{escape(picture.title)}">{_shown(picture)}</div>'
+        f'<figure{case} class="picture{broad}"><div class="sheet">{_shown(picture)}</div>'
         f"<figcaption>{escape(picture.title)}</figcaption></figure>"
     )
 
