@@ -30,6 +30,7 @@ ARGUMENTS = (
 )
 AXE = "axe-core@4.10.2"
 EVIL = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1</script>'
+FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 METHODS = ("erm", "grace", "mario")
 SMALL = {"epochs": 1, "steps_per_epoch": 2, "checkpoints": 2, "hidden": 8}
 
@@ -125,12 +126,12 @@ def the_map(page: Any) -> Any:
     found = page.locator("[data-map-of]").first
     found.scroll_into_view_if_needed()
     found.locator(".panel canvas").first.wait_for()
-    page.wait_for_timeout(100)
+    page.evaluate(FRAMES)
     return found
 
 
 def images(found: Any) -> list[str]:
-    found.page.wait_for_timeout(80)  # a frame or two
+    found.page.evaluate(FRAMES)
     return found.locator(".panel canvas").evaluate_all("all => all.map(canvas => canvas.toDataURL())")
 
 
@@ -424,11 +425,11 @@ def test_runs_are_searched(opened: Callable[..., Any]) -> None:
     part = page.locator("#runs")
     part.locator("summary").first.click()
     status = part.get_by_role("status")
-    assert status.inner_text() == "15 of 15 runs"
+    playwright.expect(status).to_have_text("15 of 15 runs")
     part.get_by_label("Search").fill("mario webkb tau=0.2")
     assert status.inner_text() == "2 of 15 runs"
     part.locator("li summary").first.click()
-    assert "torch" in part.locator("li").first.inner_text()
+    playwright.expect(part.locator("li").first).to_contain_text("torch")
     part.get_by_label("Search").fill("zzz")
     assert part.locator("li").count() == 0
 
@@ -437,7 +438,7 @@ def test_runs_are_searched(opened: Callable[..., Any]) -> None:
 def test_only_boxes_scroll_sideways(opened: Callable[..., Any], width: int) -> None:
     page = opened(viewport={"width": width, "height": 844})
     page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-    page.wait_for_timeout(100)
+    page.evaluate(FRAMES)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     box = page.locator("#study-table-concept .scroll").first
     if width == 390:

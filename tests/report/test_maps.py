@@ -110,6 +110,13 @@ def test_without_a_model_the_error_says_so(tmp_path: Path, folder: Path) -> None
         map_of(tmp_path)
 
 
+def test_a_broken_folder_is_told_in_a_line(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "settings.json").write_text('{"dataset": "good-cbas"}', encoding="utf-8")
+    (tmp_path / "result.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(MarioError, match="holds no run, or one of another version"):
+        map_of(tmp_path)
+
+
 def test_graphs_of_a_set_are_points(tmp_path: Path, mario_data: Path, made: list[Path]) -> None:
     run = Run.plan("proteins-25", "random-init", given=SMALL)
     finish(run, run.load(mario_data), tmp_path)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mario.errors import RunFailedError
+from mario.errors import MarioError, RunFailedError
 from mario.evaluation import SETS
 from mario.experiments.plan import Collected, CollectedCase
 from mario.experiments.run import Run, make_probe
@@ -126,8 +126,7 @@ def _key(model: Path, max_nodes: int) -> str:
 
 
 def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
-    settings, result = read_json(folder / "settings.json"), read_json(folder / "result.json")
-    run = Run(**settings)
+    run, steps = _read_run(folder)
     model = load(folder / "model.safetensors")
     data = run.load(root)
     z = model.transform(data)
@@ -139,7 +138,7 @@ def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
         _, judged = split_settings(run.method, run.settings)
         train = data.train_mask
         # The probe of the last checkpoint, with the weights it began with there.
-        seed = run.seed + 7919 * result["steps"]
+        seed = run.seed + 7919 * steps
         logits = make_probe(judged).fit_predict(z[train], y[train], z, classes, seed)
     prediction = logits.argmax(1)
 
@@ -171,6 +170,14 @@ def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
         correct=count(right),
         unit="graph" if "batch" in data else "node",
     )
+
+
+def _read_run(folder: Path) -> tuple[Run, int]:
+    settings, result = read_json(folder / "settings.json"), read_json(folder / "result.json")
+    try:
+        return Run(**settings), int(result["steps"])
+    except (TypeError, KeyError, ValueError) as error:
+        raise MarioError(f"{folder} holds no run, or one of another version of mario ({error})") from None
 
 
 def _whole(values: np.ndarray) -> np.ndarray:

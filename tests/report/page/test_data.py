@@ -25,6 +25,8 @@ def test_scores_are_flat_and_settings_shared() -> None:
     assert data["settings"] == [{"tau": 0.5}, {"tau": 0.1}]
     assert data["runs"][0]["scores"]["groups.T1"] == 0.25
     assert data["runs"][0]["scores"]["chosen_on.ood_test"] == "ood_val"
+    assert data["runs"][0]["scores"]["last.ood_test"] == 0.2222
+    assert not any("oracle" in name for name in data["runs"][0]["scores"]), "what was chosen on test labels stays out"
     assert data["runs"][0]["facts"]["split_seed"] == 0
     assert data["runs"][0]["studies"] == [{"study": "table-concept", "case": "good-cbas-concept", "label": "mario"}]
 
