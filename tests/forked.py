@@ -7,14 +7,21 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
+from unittest import mock
+
+# Before any test has changed it.
+_ENVIRONMENT = dict(os.environ)
 
 
 def context() -> ForkServerContext:
     """Its processes begin with mario imported, and with nothing else of this one."""
     made = multiprocessing.get_context("forkserver")
     made.set_forkserver_preload(["mario.experiments.launch.worker", "mario.cli.run", "mario.cli.methods"])
+    with mock.patch.dict(os.environ, _ENVIRONMENT, clear=True):
+        forkserver.ensure_running()
     return made
 
 
@@ -22,7 +29,7 @@ def mario(
     *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """The command line as a person types it, in a process of its own; it takes what it does and not seconds more."""
-    there = {"COLUMNS": "120", **os.environ, **(env or {})}
+    there = {**os.environ, "COLUMNS": "120", **(env or {})}
     with tempfile.TemporaryDirectory() as said:
         process = start("mario.cli", *words, said=Path(said), cwd=cwd, env=there)
         process.join()

@@ -1,8 +1,6 @@
 """Ranks: nothing alone, and over two the sums, rows and errors of both."""
 
 import os
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+import forked
 from mario import ranks
 from mario.errors import MarioError, RunFailedError
 from two_ranks import on_two_ranks
@@ -154,6 +153,14 @@ def test_an_error_on_rank_0_is_raised_on_all() -> None:
     ]
 
 
+def torchrun(script: Path) -> tuple[int | None, str]:
+    """How a job of two ranks ended, and what it said."""
+    words = ["--standalone", "--nproc-per-node", "2", str(script)]
+    process = forked.start("torch.distributed.run", *words, said=script.parent)
+    process.join(timeout=100)
+    return process.exitcode, "".join((script.parent / name).read_text() for name in ("out", "err"))
+
+
 LOSING = """
 import os, sys, torch
 from mario import ranks
@@ -171,12 +178,9 @@ with ranks.running():
 
 def test_a_lost_rank_is_told(tmp_path: Path) -> None:
     (tmp_path / "losing.py").write_text(LOSING)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = subprocess.run(
-        [*torchrun, str(tmp_path / "losing.py")], capture_output=True, text=True, check=False, timeout=100
-    )
-    assert "rank lost at step 7: rank 0 of 2 hears no more from another (" in done.stdout, done.stderr
-    assert "torchrun --max-restarts resumes from the checkpoint" in done.stdout
+    _, said = torchrun(tmp_path / "losing.py")
+    assert "rank lost at step 7: rank 0 of 2 hears no more from another (" in said
+    assert "torchrun --max-restarts resumes from the checkpoint" in said
 
 
 TOLD_TO_END = """
@@ -195,13 +199,10 @@ assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 def test_torchruns_signal_to_end_is_told_as_well(tmp_path: Path) -> None:
     (tmp_path / "told.py").write_text(TOLD_TO_END)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = subprocess.run(
-        [*torchrun, str(tmp_path / "told.py")], capture_output=True, text=True, check=False, timeout=100
-    )
-    assert done.returncode == 0, done.stderr
+    code, said = torchrun(tmp_path / "told.py")
+    assert code == 0, said
     for rank in range(2):
-        assert f"rank lost at step 7: rank {rank} of 2 was told to end, as torchrun does when another" in done.stdout
+        assert f"rank lost at step 7: rank {rank} of 2 was told to end, as torchrun does when another" in said
 
 
 def test_a_job_that_cannot_be_joined(monkeypatch: pytest.MonkeyPatch) -> None:

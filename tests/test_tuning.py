@@ -1,15 +1,16 @@
 """`fastest`: what it measures, what it keeps, and when it measures nothing."""
 
 import json
-import subprocess
-import sys
+import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
+import forked
 from mario import tuning
 from mario.errors import MarioError
 from mario.tuning import fastest
@@ -135,18 +136,25 @@ def test_nothing_is_measured_when_it_is_off_or_there_is_no_choice(
     assert not file.exists()
 
 
-def test_processes_that_race_leave_a_whole_file_and_agree_with_it(file: Path) -> None:
-    program = (
-        "import sys, torch; from mario.tuning import fastest; torch.set_num_threads(1)\n"
-        "names = [str(n) for n in range(4)]\n"
-        "for key in 'abc': print(fastest(key, {n: lambda n=n: sum(range(300 * int(n))) for n in names}, '3'))"
-    )
-    started = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    answers = [process.communicate(timeout=120)[0].split() for process in started]
-    assert all(process.returncode == 0 for process in started)
+def race(cache: str, out: str) -> None:
+    os.environ.pop("MARIO_TUNING", None)
+    os.environ["MARIO_CACHE"] = cache
+    torch.set_num_threads(1)
+    ways = {str(n): partial(sum, range(300 * n)) for n in range(4)}
+    Path(out).write_text(" ".join(fastest(key, ways, "3") for key in "abc"))
+
+
+def test_processes_that_race_leave_a_whole_file_and_agree_with_it(file: Path, tmp_path: Path) -> None:
+    answers = [tmp_path / str(number) for number in range(3)]
+    started = [forked.context().Process(target=race, args=(str(file.parent), str(out))) for out in answers]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join(120)
+    assert [process.exitcode for process in started] == [0, 0, 0]
     (entries,) = json.loads(file.read_text()).values()
     assert set(entries) <= set("abc")
-    assert answers == [["0"] * 3] * 3
+    assert [out.read_text() for out in answers] == ["0 0 0"] * 3
     assert all(entry["fastest"] == "0" for entry in entries.values())
 
 

@@ -74,12 +74,13 @@ def test_killed_and_started_again_it_ends_with_the_same_bits(tmp_path: Path) -> 
     short = ["--set", "epochs=10", "--set", "roots=200"]
     words = ["run", "good-cbas", "--shift", "concept", *QUICK, *short, "-q", "--out"]
     assert mario(*words, str(tmp_path / "whole")).returncode == 0
-    process = subprocess.Popen([sys.executable, "-m", "mario", *words, str(tmp_path / "killed")])
+    process = start("mario.cli", *words, str(tmp_path / "killed"), said=tmp_path)
     deadline = time.monotonic() + 60
     while not list((tmp_path / "killed").glob("checkpoint/*.safetensors")) and time.monotonic() < deadline:
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     assert not (tmp_path / "killed" / "result.json").exists()
     assert mario(*words, str(tmp_path / "killed")).returncode == 0
     same = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]

@@ -18,7 +18,8 @@ from mario.evaluation import LinearProbe, LogisticProbe, evaluate
 from mario.experiments.run import Run, execute, finish
 from mario.methods import load
 
-SMALL = {"hidden": 16, "layers": 2, "epochs": 12, "clusters": 5, "probe_epochs": 5, "checkpoints": 4, "roots": 200}
+SMALL = {"hidden": 16, "layers": 2, "epochs": 12, "steps_per_epoch": 4, "clusters": 5, "probe_epochs": 5}
+SMALL |= {"checkpoints": 4, "roots": 200}
 
 
 def plan(method: str = "mario", **given: Any) -> tuple[Run, Any]:
@@ -39,12 +40,12 @@ def test_the_folder_of_a_run(tmp_path: Path) -> None:
     assert {"id_test", "ood_test", "ood_test_by_id_val"} <= result["scores"].keys()
     assert result["checkpoints"] == len(result["curve"]) == 4
     assert result["ranks"] == 1
-    assert [point["step"] for point in result["curve"]] == [30, 60, 90, 120]
+    assert [point["step"] for point in result["curve"]] == [12, 24, 36, 48]
     best = max(result["curve"], key=lambda point: point["ood_val"])
     assert result["scores"]["ood_test"] == best["ood_test"]
     assert result["scores"]["oracle"]["allowed_for_claims"] is False
     steps = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
-    assert [entry["step"] for entry in steps if "loss" in entry] == list(range(1, 121))
+    assert [entry["step"] for entry in steps if "loss" in entry] == list(range(1, 49))
     logged = {key for entry in steps for key in entry}
     assert {"alignment", "worst_case_alignment", "uniformity", "cmi_loss", "clusters_used", "lr"} <= logged
 
@@ -161,7 +162,7 @@ def test_a_run_is_judged_by_the_probe_that_it_names(tmp_path: Path) -> None:
 
 def _carry_on(folder: str) -> None:
     torch.set_num_threads(1)
-    run, data = plan(hidden=8, epochs=4, roots=50, checkpoints=2)
+    run, data = plan(hidden=8, epochs=4, steps_per_epoch=10, roots=50, checkpoints=2)
     finish(run, data, Path(folder))
 
 
@@ -202,7 +203,7 @@ def test_killed_at_ten_random_moments_it_ends_with_the_same_bits(tmp_path: Path)
 
 
 def test_a_stopped_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
-    run, data = plan()
+    run, data = plan(steps_per_epoch=10)  # long enough to be timed
     began, began_cpu = time.monotonic(), time.process_time()
     for epoch in execute(run, data, tmp_path / "run"):
         if epoch.number == 6:

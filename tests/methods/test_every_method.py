@@ -25,7 +25,7 @@ from .tiny_graphs import tiny_graph_set
 
 SMALL = {"hidden": 8, "layers": 2, "epochs": 3, "steps_per_epoch": 2}
 # What only some methods have.
-SMALLER = {"roots": 60, "clusters": 4, "prototype_steps": 3, "centres": 4, "graphs": 20, "contrast_roots": 24}
+SMALLER = {"roots": 60, "clusters": 4, "prototype_steps": 3, "centres": 4, "graphs": 20, "contrast_roots": 16}
 SMALLER |= {"walk_length": 6, "generators": 3}
 
 LONGER = {"hidden": 16, "epochs": 8, "steps_per_epoch": 5, "lr": 1e-2}
