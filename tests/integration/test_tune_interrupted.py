@@ -15,7 +15,7 @@ import optuna
 import pytest
 from optuna.trial import FrozenTrial, TrialState
 
-from mario.experiments.tune import Tuning, counted, open_study
+from mario.experiments.tune import Tuning, counted, open_study, work
 
 pytestmark = pytest.mark.timeout(900)  # half a minute where nothing else runs, and many times that where much does
 
@@ -34,8 +34,8 @@ import json, sys
 from pathlib import Path
 from mario.experiments.tune import Tuning, tune
 if __name__ == "__main__":
-    asked, folder, workers = json.loads(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-    for now in tune(Tuning.plan("good-cbas", "grace", folder=folder, heartbeat=1, **asked), workers=workers):
+    tuning = Tuning.plan("good-cbas", "grace", folder=Path(sys.argv[2]), heartbeat=1, **json.loads(sys.argv[1]))
+    for now in tune(tuning, workers=2):
         print(now.done, flush=True)
 """
 Begin = Callable[..., "subprocess.Popen[str]"]
@@ -100,22 +100,25 @@ def test_a_study_survives_ctrl_c_and_the_deaths_of_parent_and_worker(tmp_path: P
     first = done(study)
 
     # The same study from a script, so that a worker is taken for dead after six seconds and not after sixty.
-    tuning = begin(sys.executable, script, json.dumps(ASKED), folder, "1", stdout=subprocess.DEVNULL)
-    orphan = worker_of(wait_for(lambda: running(study))[0])
-    tuning.kill()
-    tuning.wait()
-    wait_for(lambda: not Path(f"/proc/{orphan}").exists())
-    assert not study.get_trials(states=[TrialState.RUNNING])
-
-    tuning = begin(sys.executable, script, json.dumps(ASKED), folder, "2", stdout=subprocess.DEVNULL)
+    tuning = begin(sys.executable, script, json.dumps(ASKED), folder, stdout=subprocess.DEVNULL)
     lost = wait_for(lambda: running(study))[0]
     os.kill(worker_of(lost), signal.SIGKILL)
-    assert tuning.wait(timeout=600) == 0
-
-    every = study.get_trials()
-    assert len(done(study)) == len(counted(every)) == 6
-    assert first.items() <= done(study).items()
-    assert every[lost.number].state == TrialState.FAIL
-    (instead,) = (trial for trial in counted(every) if lost.number in trial.user_attrs.get("instead_of", ()))
+    instead = wait_for(lambda: [t for t in running(study) if lost.number in t.user_attrs.get("instead_of", ())])[0]
     assert instead.params == lost.params
     assert instead.user_attrs["lost"] == 1, "to be interrupted is no fault of a trial, to be killed may be"
+    assert study.get_trials()[lost.number].state == TrialState.FAIL
+    workers = {worker_of(trial) for trial in running(study)}
+    tuning.kill()
+    wait_for(lambda: not any(map(alive, workers)))
+    assert not study.get_trials(states=[TrialState.RUNNING]), "workers end with their parent"
+
+    work(Tuning.plan("good-cbas", "grace", folder=folder, **ASKED))
+    assert len(done(study)) == len(counted(study.get_trials())) == 6
+    assert first.items() <= done(study).items()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

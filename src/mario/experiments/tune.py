@@ -590,7 +590,7 @@ def tune(tuning: Tuning, *, workers: int = 2, timeout: float | None = None) -> I
     tuning.load(tuning.pairs[0][0])  # what is wrong with the data is told once and not by every trial
     study = open_study(tuning)
     until = None if timeout is None else time.time() + timeout
-    context = multiprocessing.get_context("spawn")
+    context = _context()
     processes: list[BaseProcess] = []
     deaths, done_at_death = 0, -1
     now = standing(study, tuning.trials)
@@ -625,6 +625,15 @@ def tune(tuning: Tuning, *, workers: int = 2, timeout: float | None = None) -> I
             process.join(20)
             if process.is_alive():
                 process.kill()
+
+
+def _context() -> Any:
+    """A server that has imported everything and forks a worker when asked to; a new Python for each where it cannot."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
 
 
 def _start(context: Any, tuning: Tuning, until: float | None) -> BaseProcess:
