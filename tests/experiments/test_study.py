@@ -173,7 +173,10 @@ def test_quick_keeps_every_case_and_row_with_one_seed_and_few_steps(
         for small, full in zip(quick[name].cases, plans[name].cases, strict=True):
             assert {run.label for run in small.runs} == {run.label for run in full.runs}
             assert small.asked == min(1, full.asked)
-            assert all(run.job.given["epochs"] * run.job.given["steps_per_epoch"] <= 20 for run in small.runs)
+            for run in small.runs:
+                given = run.job.given
+                assert given["epochs"] * given["steps_per_epoch"] <= 20
+                assert given["epochs"] >= given["checkpoints"] == 2, "a curve has two points"
     runs = {run.digest for name in PAPER for case in quick[name].cases for run in case.runs}
     assert not runs & {run.digest for name in PAPER for case in plans[name].cases for run in case.runs}
 

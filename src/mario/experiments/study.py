@@ -36,7 +36,7 @@ SHOWN = (
 """What a study may ask to be shown."""
 
 STEPS = 10
-"""Optimiser steps an epoch, the same for all methods."""
+"""Optimiser steps an epoch, the same for all methods, unless a case says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,14 +195,15 @@ def _given(case: Case, row: Row) -> dict[str, Any]:
     base = {**(matched_settings(*place) if case.matched else {}), **case.given, "checkpoints": case.checkpoints}
     if case.epochs is None:
         return {**base, **row.given}
+    steps = int(base.pop("steps_per_epoch", STEPS))
     own = complete_settings(*place, base)
-    steps = {"epochs": case.epochs, "steps_per_epoch": STEPS}
-    return {**base, **steps, **_rescaled(own, case.epochs * STEPS), **row.given}
+    schedule = {"epochs": case.epochs, "steps_per_epoch": steps}
+    return {**base, **schedule, **_rescaled(own, case.epochs, steps), **row.given}
 
 
-def _rescaled(own: Mapping[str, Any], steps: int) -> dict[str, Any]:
-    """What a method counts in steps or epochs, so that it takes the same share of a run of ``steps`` as of its own."""
-    share = steps / (own["epochs"] * own["steps_per_epoch"])
+def _rescaled(own: Mapping[str, Any], epochs: int, steps: int) -> dict[str, Any]:
+    """What a method counts in steps or epochs, so that it takes the same share of this schedule as of its own."""
+    share = epochs * steps / (own["epochs"] * own["steps_per_epoch"])
 
     def scaled(count: int) -> int:
         return max(1, round(count * share))
@@ -211,7 +212,7 @@ def _rescaled(own: Mapping[str, Any], steps: int) -> dict[str, Any]:
     if own["schedule"] == "steps":
         changed["milestones"] = tuple(scaled(milestone) for milestone in own["milestones"])
     if own["patience"]:
-        changed["patience"] = max(1, round(own["patience"] * own["steps_per_epoch"] * share / STEPS))
+        changed["patience"] = max(1, round(own["patience"] * epochs / own["epochs"]))
     return changed
 
 
