@@ -372,15 +372,25 @@ def test_what_is_wrong_is_named_before_anything_begins(tmp_path: Path, asked: di
     assert not list(tmp_path.iterdir())
 
 
-def test_a_dataset_without_the_set_to_choose_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("gone", "message"),
+    [
+        (["ood_val"], "good-cbas has no ood_val set to choose by: --select id_val would do"),
+        (["ood_val", "id_val"], "has no ood_val set to choose by: without a validation set nothing can be chosen"),
+    ],
+)
+def test_a_dataset_without_the_set_to_choose_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: list[str], message: str
+) -> None:
     load = Run.load
 
     def without(self: Run, root: Path | None = None) -> Any:
         data = load(self, root)
-        del data.ood_val_mask
+        for name in gone:
+            del data[f"{name}_mask"]
         return data
 
     monkeypatch.setattr(Run, "load", without)
-    with pytest.raises(MarioError, match="good-cbas has no ood_val set to choose by: --select id_val may do"):
+    with pytest.raises(MarioError, match=message):
         next(tune(plan(tmp_path)))
     assert not list(tmp_path.iterdir())

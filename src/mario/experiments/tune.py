@@ -186,10 +186,10 @@ class Tuning:
             split_seed=split_seed,
         )
         data = run.load(self.root)
-        mask = data.get(f"{self.select}_mask")
-        if mask is None or not mask.any():
-            other = next(name for name in SELECT if name != self.select)
-            raise MarioError(f"{self.dataset} has no {self.select} set to choose by: --select {other} may do")
+        there = [name for name in SELECT if data.get(f"{name}_mask") is not None and data[f"{name}_mask"].any()]
+        if self.select not in there:
+            hint = f"--select {there[0]} would do" if there else "without a validation set nothing can be chosen"
+            raise MarioError(f"{self.dataset} has no {self.select} set to choose by: {hint}")
         return data
 
     def identity(self) -> dict[str, Any]:
