@@ -109,12 +109,6 @@ class TestEveryMethod:
         assert z.shape == (rows(data), data.x.size(1) if trial.name == "raw-features" else 8)
         assert torch.isfinite(z).all()
 
-    def test_improves_its_own_loss_if_it_has_one(self, trial: Trial) -> None:
-        data, after = learned(trial, seed=0)
-        before = trial.make(**LONGER)
-        before.prepare(data, seed=0)
-        assert loss_of(after, data) < loss_of(before, data) if trial.learns else loss_of(after, data) is None
-
     def test_same_seed_same_bits_and_another_seed_others(self, trial: Trial) -> None:
         data = trial.data()
         state = torch.get_rng_state()
@@ -291,6 +285,12 @@ class TestEveryMethod:
         text = find(trial.name).__doc__ or ""
         assert len(text.strip().splitlines()[0]) > 20
         assert "Example:" in text or not trial.learns
+
+    def test_improves_its_own_loss_if_it_has_one(self, trial: Trial) -> None:
+        data, after = learned(trial, seed=0)
+        before = trial.make(**LONGER)
+        before.prepare(data, seed=0)
+        assert loss_of(after, data) < loss_of(before, data) if trial.learns else loss_of(after, data) is None
 
     def test_above_the_random_init_control_on_data_that_shifts(self, trial: Trial) -> None:
         """On average over five tiny sets, out of distribution; or in the list of those that are not."""
