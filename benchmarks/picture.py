@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from benchmarks.measuring import GIB, MIB
-from mario.report.svg import BLUE, GREEN, INK, ORANGE, VERMILLION, style, to_svg
+from mario.report.pictures.palette import BLUE, GREEN, ORANGE, VERMILLION
+from mario.report.svg import INK, style, to_svg
 
 # Okabe and Ito's colours, and a marker and a dash for each, so that no line is told by its colour alone.
 OURS: dict[str, Any] = {"color": BLUE, "marker": "o", "label": "ours"}

@@ -1,0 +1,17 @@
+"""The benchmarks, which no other test runs, still fit the package."""
+
+import importlib
+import pkgutil
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MODULES = [module.name for module in pkgutil.iter_modules([str(ROOT / "benchmarks")])]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_benchmark_can_be_imported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(ROOT), *sys.path])
+    importlib.import_module(f"benchmarks.{name}")
