@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,9 @@ def begin() -> Iterator[Begin]:
     begun = []
 
     def call(*words: Any, **options: Any) -> "subprocess.Popen[str]":
-        process = subprocess.Popen(words, start_new_session=True, text=True, **options)
+        # A shell starts what runs in its background with SIGINT ignored, and its children inherit that.
+        heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        process = subprocess.Popen(words, start_new_session=True, text=True, preexec_fn=heard, **options)
         begun.append(process)
         return process
 
