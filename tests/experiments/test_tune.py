@@ -239,18 +239,25 @@ def test_a_lost_trial_is_tried_again_but_not_for_ever(tmp_path: Path, curves: di
     database.close()
 
 
+@pytest.mark.parametrize("late", [False, True])
 def test_a_worker_that_was_taken_for_dead_takes_up_other_trials(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
     tuning = plan(tmp_path, trials=2)
     study = open_study(tuning)
 
     def curve(self: Objective, run: Run) -> Iterator[float]:
         yield 0.1
-        if self.number == 0:  # as another worker does after a minute of silence
+        if not late:
+            take(self.number)
+        yield 0.2
+        if late:  # nothing is left for it but to tell the score
+            take(self.number)
+
+    def take(number: int | None) -> None:
+        if number == 0:  # as another worker does after a minute of silence
             study.tell(0, state=TrialState.FAIL)
             tune_module._lost(study, study.get_trials()[0])
-        yield 0.2
 
     monkeypatch.setattr(Objective, "_curve", curve)
     work(tuning)

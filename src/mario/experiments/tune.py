@@ -376,17 +376,22 @@ class Objective:
         self.tuning = tuning
         self.number: int | None = None
         """Of the trial that was begun last."""
+        self.raised: BaseException | None = None
+        """What ended that trial, if it did not end well."""
         self.at_work = False
         self.stop = False
         """Whether the worker was asked to end."""
         self._graphs: dict[int, Data] = {}
 
     def __call__(self, trial: Trial) -> float:
-        self.number, self.at_work = trial.number, True
+        self.number, self.raised, self.at_work = trial.number, None, True
         try:
             if self.stop:
                 raise KeyboardInterrupt
             return self._try(trial)
+        except BaseException as error:
+            self.raised = error
+            raise
         finally:
             self.at_work = False
 
@@ -499,12 +504,10 @@ def work(tuning: Tuning, until: float | None = None, objective: Objective | None
             no_fault = (_SurplusError, _TrialFailedError)
             study.optimize(objective, n_trials=1, catch=no_fault, callbacks=[_queue_surplus])
         except BaseException as error:
-            if (
-                objective.number is not None
-                and not _give_back(study, objective.number)
-                and isinstance(error, Exception)
-            ):
-                continue  # this worker was taken for dead, and another has the trial
+            if error is objective.raised:  # Optuna has told the storage that the trial failed
+                _give_back(study, objective.number)
+            elif isinstance(error, Exception) and _ended(study, objective.number):
+                continue  # this worker was silent for too long, and the trial was given to another
             raise
 
 
@@ -526,15 +529,17 @@ def _queue_surplus(study: optuna.Study, trial: FrozenTrial) -> None:
         _queue_again(study, trial, lost=trial.user_attrs.get("lost", 0))
 
 
-def _give_back(study: optuna.Study, number: int) -> bool:
-    """Queue a trial again that could not be ended; False if another has been queued instead of it already."""
+def _give_back(study: optuna.Study, number: int | None) -> None:
     with suppress(Exception):  # the storage may be what failed; then silence will tell the others
-        trials = study.get_trials(deepcopy=False)
-        if any(number in trial.user_attrs.get("instead_of", ()) for trial in trials):
-            return False
-        if trials[number].state == TrialState.FAIL:
-            _queue_again(study, trials[number], lost=trials[number].user_attrs.get("lost", 0))
-    return True
+        if _ended(study, number):
+            trial = study.get_trials(deepcopy=False)[number or 0]
+            _queue_again(study, trial, lost=trial.user_attrs.get("lost", 0))
+
+
+def _ended(study: optuna.Study, number: int | None) -> bool:
+    with suppress(Exception):
+        return number is not None and study.get_trials(deepcopy=False)[number].state.is_finished()
+    return False
 
 
 def _worker(tuning: Tuning, until: float | None) -> None:
@@ -545,12 +550,11 @@ def _worker(tuning: Tuning, until: float | None) -> None:
     objective = Objective(tuning)
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        for signal_number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(signal_number, signal.SIG_IGN)  # Ctrl-C comes from the terminal and from the parent
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: giving a trial back takes a moment
         objective.interrupt()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupt)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this process
+    signal.signal(signal.SIGTERM, interrupt)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         work(tuning, until, objective)
