@@ -162,7 +162,7 @@ def test_a_run_is_judged_by_the_probe_that_it_names(tmp_path: Path) -> None:
 
 def _carry_on(folder: str) -> None:
     torch.set_num_threads(1)
-    run, data = plan(hidden=8, epochs=4, steps_per_epoch=10, roots=50, checkpoints=2)
+    run, data = plan(hidden=8, epochs=4, steps_per_epoch=5, roots=50, checkpoints=2)
     finish(run, data, Path(folder))
 
 
@@ -186,7 +186,7 @@ def test_killed_at_ten_random_moments_it_ends_with_the_same_bits(tmp_path: Path)
     for attempt in range(10):
         folder = tmp_path / str(attempt)
         process = start(folder)
-        moment = draw.randrange(42)  # lines of the log: 40 steps and 2 lines of diagnostics
+        moment = draw.randrange(22)  # lines of the log: 20 steps and 2 lines of diagnostics
         while steps_done(folder) < moment and process.is_alive():
             time.sleep(0.001)
         time.sleep(draw.uniform(0, 0.02))
