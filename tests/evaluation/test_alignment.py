@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 import mario
 from mario.errors import MarioError
-from mario.evaluation.invariance import distances, invariance, standard_views
+from mario.evaluation.alignment import distances, invariance, standard_views
 from mario.methods import REGISTRY, Method, find
 from methods.tiny import tiny_graph
 from methods.tiny_graphs import tiny_graph_set
