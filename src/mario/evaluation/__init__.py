@@ -1,7 +1,7 @@
 """What frozen embeddings are worth under shift: probes, metrics and rules of selection."""
 
-from mario.evaluation.evaluate import SETS, evaluate, evaluate_many, report
 from mario.evaluation.alignment import invariance
+from mario.evaluation.evaluate import SETS, evaluate, evaluate_many, report
 from mario.evaluation.metrics import METRICS, score
 from mario.evaluation.optimum import logistic_optimum
 from mario.evaluation.probe import LinearProbe, LogisticProbe, Probe
