@@ -16,7 +16,7 @@ from graphs.elliptic_files import write_elliptic
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate
 from mario.experiments.run import Run, execute, finish
-from mario.methods import load
+from mario.methods import RandomInit, load
 
 SMALL = {"hidden": 16, "layers": 2, "epochs": 12, "steps_per_epoch": 4, "clusters": 5, "probe_epochs": 5}
 SMALL |= {"checkpoints": 4, "roots": 200}
@@ -135,6 +135,21 @@ def test_every_method_is_evaluated_equally_often(tmp_path: Path) -> None:
         run, data = plan(method, epochs=4)
         counts.add(finish(run, data, tmp_path / method)["checkpoints"])
     assert counts == {4}
+
+
+def test_what_does_not_train_is_embedded_once_for_all_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, data = plan("random-init")
+    transform, embedded = RandomInit.transform, []
+    monkeypatch.setattr(RandomInit, "transform", lambda *args: embedded.append(1) or transform(*args))
+    curve = finish(run, data, tmp_path / "run")["curve"]
+    assert len(embedded) == 1
+    model = load(tmp_path / "run" / "model.safetensors")
+    for point in curve:
+        alone = evaluate(model, data, probe=LinearProbe(epochs=5), seed=run.seed + 7919 * point["step"])
+        assert alone == pytest.approx({name: point[name] for name in alone})
+    assert len({point["train"] for point in curve}) > 1, "each checkpoint has a probe of its own"
 
 
 @pytest.mark.parametrize("method", ["erm", "mario"])

@@ -1,5 +1,6 @@
 """Where trials are kept, and what is said when that cannot be reached."""
 
+import os
 from pathlib import Path
 
 import optuna
@@ -43,7 +44,7 @@ def test_a_database_that_cannot_be_reached_is_named_without_its_password(monkeyp
         cause = Exception("connection refused for me:secret\nIs the server running?")
         raise sqlalchemy.exc.OperationalError("select", {}, cause)
 
-    monkeypatch.setattr(optuna.storages, "RDBStorage", refuse)
+    monkeypatch.setattr(tune_storage, "Storage", refuse)
     monkeypatch.setattr(tune_storage.time, "sleep", lambda seconds: None)
     with pytest.raises(RunFailedError) as told:
         open_at("postgresql+psycopg://me:secret@127.0.0.1:1/db")
@@ -57,7 +58,7 @@ def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch
     def missing(url: str, **_: object) -> None:
         raise ImportError("No module named 'psycopg'")
 
-    monkeypatch.setattr(optuna.storages, "RDBStorage", missing)
+    monkeypatch.setattr(tune_storage, "Storage", missing)
     with pytest.raises(MarioError, match=r"pip install 'mario-gcl\[postgres\]'"):
         open_at("postgresql+psycopg://me:secret@host/db")
 
@@ -70,3 +71,15 @@ def test_what_is_no_database(tmp_path: Path) -> None:
         open_at(storage_url(tmp_path / "file"))
     with pytest.raises(RunFailedError, match="cannot reach the storage"):
         open_at(storage_url(tmp_path / "file" / "below.db"))
+
+
+def test_a_worker_signs_a_trial_with_its_first_sign_of_life(tmp_path: Path) -> None:
+    storage = open_at(storage_url(tmp_path / "trials.db"))
+    study = storage.create_new_study([optuna.study.StudyDirection.MAXIMIZE], "mine")
+    trial, ended = storage.create_new_trial(study), storage.create_new_trial(study)
+    assert "worker" not in storage.get_trial(trial).user_attrs
+    storage.record_heartbeat(trial)
+    assert storage.get_trial(trial).user_attrs["worker"].endswith(f" {os.getpid()}")
+    storage.set_trial_state_values(ended, optuna.trial.TrialState.FAIL)
+    storage.record_heartbeat(ended)
+    assert "worker" not in storage.get_trial(ended).user_attrs

@@ -76,7 +76,11 @@ def wait_for(found: Callable[[], Any]) -> Any:
 
 def running(study: optuna.Study) -> list[FrozenTrial]:
     states = [TrialState.RUNNING]
-    return [trial for trial in study.get_trials(deepcopy=False, states=states) if "runs" in trial.user_attrs]
+    return [
+        trial
+        for trial in study.get_trials(deepcopy=False, states=states)
+        if trial.user_attrs.keys() >= {"runs", "worker"}
+    ]
 
 
 def done(study: optuna.Study) -> dict[int, float | None]:
@@ -86,6 +90,23 @@ def done(study: optuna.Study) -> dict[int, float | None]:
 
 def worker_of(trial: FrozenTrial) -> int:
     return int(trial.user_attrs["worker"].split()[1])
+
+
+def dead(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def kill_a_worker(study: optuna.Study) -> FrozenTrial:
+    """The trial that died with it: of a worker that ended its trial in the last moment and began none, another dies."""
+    while True:
+        worker = worker_of(wait_for(lambda: running(study))[0])
+        os.kill(worker, signal.SIGKILL)
+        wait_for(partial(dead, worker))
+        if lost := [trial for trial in running(study) if worker_of(trial) == worker]:
+            return lost[0]
 
 
 def test_a_study_survives_ctrl_c_and_the_deaths_of_parent_and_worker(tmp_path: Path, begin: Begin) -> None:
@@ -108,24 +129,16 @@ def test_a_study_survives_ctrl_c_and_the_deaths_of_parent_and_worker(tmp_path: P
 
     # The same study from a script, so that a worker is taken for dead after six seconds and not after sixty.
     tuning = begin(sys.executable, script, json.dumps(ASKED), folder, stdout=subprocess.DEVNULL)
-    lost = wait_for(lambda: running(study))[0]
-    os.kill(worker_of(lost), signal.SIGKILL)
-    instead = wait_for(lambda: [t for t in running(study) if lost.number in t.user_attrs.get("instead_of", ())])[0]
+    lost = kill_a_worker(study)
+    instead = wait_for(lambda: [t for t in study.get_trials() if lost.number in t.user_attrs.get("instead_of", ())])[0]
     assert instead.params == lost.params
     assert instead.user_attrs["lost"] == 1, "to be interrupted is no fault of a trial, to be killed may be"
     assert study.get_trials()[lost.number].state == TrialState.FAIL
     workers = {worker_of(trial) for trial in running(study)}
     tuning.kill()
-    wait_for(lambda: not any(map(alive, workers)))
+    wait_for(lambda: all(map(dead, workers)))
     wait_for(lambda: not study.get_trials(deepcopy=False, states=[TrialState.RUNNING]))
 
     work(Tuning.plan("good-cbas", "grace", folder=folder, **ASKED))
     assert len(done(study)) == len(counted(study.get_trials())) == 6
     assert first.items() <= done(study).items()
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

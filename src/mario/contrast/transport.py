@@ -16,6 +16,8 @@ from mario.errors import MarioError
 _LEAST = 1e-8
 # The most numbers that the cost matrices of one block of pairs hold: what Sinkhorn goes over ten times stays in cache.
 _BLOCK = 2**18
+# Rows of a symmetric product that are multiplied at once.
+_ROWS = 512
 
 
 @torch.no_grad()
@@ -118,11 +120,36 @@ def graph_emd(
     if partners.dtype != torch.int64 or partners.dim() != 2 or partners.size(0) != u_sets.size(0):
         given = f"{partners.dtype} of shape {tuple(partners.shape)}"
         raise MarioError(f"partners must be int64 [{u_sets.size(0)}, S], one row for each of u_sets, got {given}")
-    cosine = _unit(u) @ _unit(v).t()
+    alike = u is v and u_sets is v_sets
+    cosine = _Gram.apply(_unit(u)) if alike else _unit(u) @ _unit(v).t()
     with torch.no_grad():
         # [N, C] and [M, B]: what every node would weigh if its set were to move to each of the others.
-        weights = u @ _means(v, v_sets).t(), v @ _means(u, u_sets).t()
-    return _Moved.apply(cosine, weights, (u_sets, v_sets), partners, ratio, sharpness, iterations)
+        there = u @ _means(v, v_sets).t()
+        weights = there, there if alike else v @ _means(u, u_sets).t()
+    return _Moved.apply(cosine, weights, (u_sets, v_sets), partners, ratio, alike, sharpness, iterations)
+
+
+class _Gram(torch.autograd.Function):
+    """z zᵀ on and above the diagonal; nothing reads what is below, and no gradient reaches it."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor) -> Tensor:
+        ctx.save_for_backward(z)
+        products = z.new_empty(len(z), len(z))
+        for rows in range(0, len(z), _ROWS):
+            torch.mm(z[rows : rows + _ROWS], z[rows:].t(), out=products[rows : rows + _ROWS, rows:])
+        return products
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (z,) = ctx.saved_tensors
+        back = torch.zeros_like(z)
+        for rows in range(0, len(z), _ROWS):
+            part = grad[rows : rows + _ROWS, rows:]
+            back[rows : rows + _ROWS].addmm_(part, z[rows:])
+            back[rows:].addmm_(part.t(), z[rows : rows + _ROWS])
+        return back
 
 
 class _Moved(torch.autograd.Function):
@@ -136,11 +163,12 @@ class _Moved(torch.autograd.Function):
         sets: tuple[Tensor, Tensor],
         partners: Tensor,
         ratio: Tensor | None,
+        alike: bool,
         sharpness: float,
         iterations: int,
     ) -> Tensor:
         moved, kept = cosine.new_empty(partners.shape), []
-        for anchor, partner, a, b, place in _blocks(sets, partners, cosine.shape):
+        for anchor, partner, a, b, place in _blocks(sets, partners, cosine.shape, alike):
             cost = 1 - cosine.view(-1).index_select(0, place.view(-1)).view(place.shape).permute(2, 3, 0, 1)
             factor = None if ratio is None else ratio[anchor, :, : a.size(0)]
             if factor is not None:
@@ -167,11 +195,11 @@ class _Moved(torch.autograd.Function):
         for anchor, place, plan in zip(kept[::3], kept[1::3], kept[2::3], strict=True):
             share = (plan * -grad[anchor, :, None, None]).permute(2, 3, 0, 1)
             back.view(-1).index_add_(0, place.view(-1), share.reshape(-1))
-        return back, None, None, None, None, None, None
+        return back, None, None, None, None, None, None, None
 
 
 def _blocks(
-    sets: tuple[Tensor, Tensor], partners: Tensor, shape: torch.Size
+    sets: tuple[Tensor, Tensor], partners: Tensor, shape: torch.Size, alike: bool
 ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor, Tensor]]:
     """Blocks of anchors: their numbers, their partners, the nodes of both and where in the cosines each cost stands.
 
@@ -185,8 +213,10 @@ def _blocks(
         partner, a = partners[anchor], u_sets[:, anchor]
         a = a[: int((a >= 0).any(1).nonzero().max()) + 1].unsqueeze(2)
         b = v_sets[:, partner].contiguous()
-        row, column = (a.clamp(min=0) * shape[1]).to(narrow), b.clamp(min=0).to(narrow)
-        place = (row.unsqueeze(1) + column).contiguous()
+        row, column = a.clamp(min=0).to(narrow).unsqueeze(1), b.clamp(min=0).to(narrow)
+        if alike:  # cosines of a set of nodes with itself are there on and above the diagonal
+            row, column = torch.minimum(row, column), torch.maximum(row, column)
+        place = torch.add(column, row, alpha=shape[1])
         yield anchor, partner, a, b, place
 
 

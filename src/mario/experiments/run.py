@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 import mario
 from mario import ranks
 from mario.errors import MarioError
-from mario.evaluation import LinearProbe, LogisticProbe, evaluate, invariance, report
+from mario.evaluation import LinearProbe, LogisticProbe, evaluate, evaluate_many, invariance, report
 from mario.experiments import store
 from mario.experiments.settings import Evaluation, complete_settings, split_settings
 from mario.files import read_json, write_json
@@ -26,7 +26,7 @@ from mario.graphs.catalogue import CATALOGUE
 from mario.graphs.rules import choose
 from mario.methods import find
 from mario.methods.base import Method, check_seed, choose_device
-from mario.training import Epoch, train
+from mario.training import Epoch, pauses, train
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -131,12 +131,13 @@ def proceed(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iter
     graph = model.prepare(data, seed=run.seed, device=device)
     prepared, prepared_cpu = time.monotonic() - began, time.process_time() - began_cpu
     curve = []
+    judge = _Judge(run, model, data, judged)
     for epoch in train(model, graph, seed=run.seed, folder=folder, checkpoints=judged.checkpoints):
         reached, reached_cpu = time.monotonic(), time.process_time()
         if epoch.pause:
             if not epoch.record:
                 with ranks.telling(partial("while rank 0 evaluated step {}".format, epoch.step)):
-                    epoch.record.update(ranks.first(partial(_judge, run, model, data, judged, epoch.step)))
+                    epoch.record.update(ranks.first(partial(judge, epoch.step)))
             curve.append({"step": epoch.step, **{k: v for k, v in epoch.record.items() if k not in ("epoch", "step")}})
         yield epoch
     if ranks.rank():
@@ -161,11 +162,31 @@ def proceed(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iter
     write_json(folder / "result.json", result)
 
 
-def _judge(run: Run, model: Method, data: Data, judged: Evaluation, step: int) -> dict[str, Any]:
-    # Each checkpoint has a probe with first weights of its own, controls that do not train included.
-    scores = evaluate(model, data, probe=make_probe(judged), seed=run.seed + 7919 * step)
-    # All checkpoints and all methods are shown the same views.
-    return scores | invariance(model, data, seed=run.seed) if judged.invariance else scores
+class _Judge:
+    """The scores of a run at a checkpoint, each with a probe of first weights of its own."""
+
+    def __init__(self, run: Run, model: Method, data: Data, judged: Evaluation) -> None:
+        self.run, self.model, self.data, self.judged = run, model, data, judged
+        self.probe = make_probe(judged)
+        self.ahead: dict[int, dict[str, Any]] = {}
+
+    def __call__(self, step: int) -> dict[str, Any]:
+        if self.model.trains:
+            return evaluate(self.model, self.data, probe=self.probe, seed=self.seed(step)) | self.invariance()
+        if step not in self.ahead:  # what does not train is the same at every checkpoint: its probes share the work
+            epochs = pauses(self.model.epochs, self.judged.checkpoints)
+            steps = sorted({step, *(epoch * self.model.steps_per_epoch for epoch in epochs)})
+            seeds, shared = [self.seed(step) for step in steps], self.invariance()
+            scores = evaluate_many([self.model.transform(self.data)], self.data, probe=self.probe, seeds=seeds)
+            self.ahead = {step: found | shared for step, found in zip(steps, scores, strict=True)}
+        return self.ahead[step]
+
+    def seed(self, step: int) -> int:
+        return self.run.seed + 7919 * step
+
+    def invariance(self) -> dict[str, float]:
+        # All checkpoints and all methods are shown the same views.
+        return invariance(self.model, self.data, seed=self.run.seed) if self.judged.invariance else {}
 
 
 def finish(run: Run, data: Data, folder: Path, *, device: str = "auto") -> dict[str, Any]:

@@ -4,13 +4,13 @@ import itertools
 import multiprocessing
 import os
 import signal
-import socket
 import sys
 import threading
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -23,14 +23,6 @@ from typing import Any
 from torch_geometric.data import Data
 
 from mario.errors import MarioError, RunFailedError
-from mario.experiments import store
-from mario.experiments.run import Run, execute
-from mario.experiments.search_space import Between, Space, grid_of, search_space, spread
-from mario.experiments.settings_file import write_settings_file
-from mario.experiments.tune_storage import open_storage, storage_url, without_password
-from mario.files import write_text
-from mario.graphs.catalogue import CATALOGUE
-from mario.methods.base import choose_device
 
 try:
     import optuna
@@ -39,9 +31,20 @@ try:
 except ImportError:
     raise MarioError("tuning needs Optuna, which is not installed: pip install 'mario-gcl[tune]'") from None
 
+from mario.experiments import store
+from mario.experiments.run import Run, execute
+from mario.experiments.search_space import Between, Space, grid_of, search_space, spread
+from mario.experiments.settings_file import write_settings_file
+from mario.experiments.tune_storage import open_storage, storage_url, without_password
+from mario.files import write_text
+from mario.graphs.catalogue import CATALOGUE
+from mario.methods.base import choose_device
+from mario.training import Epoch
+
 SAMPLERS, PRUNERS, SELECT = ("tpe", "random", "grid"), ("median", "none"), ("ood_val", "id_val")
 TRIALS = 50
 LOSSES = 2  # how often a trial may lose its worker and be tried again
+PATIENCE = 20.0  # seconds for a worker to give its trial back
 LOOK_EVERY = 1.0  # seconds, at the study
 DEATHS = 3  # of workers in a row, without a trial that ended between them
 
@@ -378,34 +381,32 @@ class Objective:
         """Of the trial that was begun last."""
         self.raised: BaseException | None = None
         """What ended that trial, if it did not end well."""
-        self.at_work = False
         self.stop = False
         """Whether the worker was asked to end."""
+        self._training = False
         self._graphs: dict[int, Data] = {}
 
     def __call__(self, trial: Trial) -> float:
-        self.number, self.raised, self.at_work = trial.number, None, True
+        self.number, self.raised = trial.number, None
         try:
-            if self.stop:
-                raise KeyboardInterrupt
             return self._try(trial)
         except BaseException as error:
             self.raised = error
             raise
-        finally:
-            self.at_work = False
 
     def interrupt(self) -> None:
-        """End the trial at work; where none is, what the storage is being told now is told to its end."""
+        """End the trial at work, for a signal handler: at once in training, but never in a word with the storage.
+
+        A transaction that is cut short would keep everybody else from writing.
+        """
         self.stop = True
-        if self.at_work:
+        if self._training:
             raise KeyboardInterrupt
 
     def _try(self, trial: Trial) -> float:
         ahead = [other for other in counted(trial.study.get_trials(deepcopy=False)) if other.number < trial.number]
         if len(ahead) >= self.tuning.trials:
             raise _SurplusError
-        trial.set_user_attr("worker", f"{socket.gethostname()} {os.getpid()}")
         try:
             runs = self.tuning.runs({key: _suggest(trial, key, found) for key, found in self.tuning.space.items()})
             trial.set_user_attr("runs", [run.digest() for run in runs])
@@ -444,7 +445,7 @@ class Objective:
                 return
             begun = False
             try:
-                for epoch in execute(run, self._graph(run), folder, device=self.tuning.device):
+                for epoch in self._heeding(execute(run, self._graph(run), folder, device=self.tuning.device)):
                     if epoch.pause:
                         begun = True
                         yield epoch.record[select]
@@ -457,6 +458,19 @@ class Objective:
                     with suppress(MarioError):
                         write_text(folder / "error.txt", traceback.format_exc())
                 raise
+
+    def _heeding(self, epochs: Iterator[Epoch]) -> Iterator[Epoch]:
+        while True:
+            if self.stop:
+                raise KeyboardInterrupt
+            self._training = True
+            try:
+                epoch = next(epochs, None)
+            finally:
+                self._training = False
+            if epoch is None:
+                return
+            yield epoch
 
     def _graph(self, run: Run) -> Data:
         if run.split_seed not in self._graphs:
@@ -525,7 +539,7 @@ def _queue_lost(study: optuna.Study, tuning: Tuning) -> None:
 
 
 def _queue_surplus(study: optuna.Study, trial: FrozenTrial) -> None:
-    if trial.state == TrialState.FAIL and "worker" not in trial.user_attrs:
+    if trial.state == TrialState.FAIL and not {"runs", "error"} & trial.user_attrs.keys():
         _queue_again(study, trial, lost=trial.user_attrs.get("lost", 0))
 
 
@@ -601,6 +615,8 @@ def tune(tuning: Tuning, *, workers: int = 2, timeout: float | None = None) -> I
     yield now
     if now.done >= tuning.trials:
         return
+    # Ctrl-C is raised in the main thread: one that cut its transaction short would keep the workers from writing.
+    reader = ThreadPoolExecutor(1)
     try:
         for _ in range(min(workers, tuning.trials)):
             processes.append(_start(context, tuning, until))
@@ -608,7 +624,7 @@ def tune(tuning: Tuning, *, workers: int = 2, timeout: float | None = None) -> I
             wait([process.sentinel for process in processes], timeout=LOOK_EVERY)
             ended = [process for process in processes if not process.is_alive()]
             processes = [process for process in processes if process.is_alive()]
-            now = standing(study, tuning.trials)
+            now = reader.submit(standing, study, tuning.trials).result()
             yield now
             for process in ended:
                 if process.exitcode == 0:
@@ -626,9 +642,10 @@ def tune(tuning: Tuning, *, workers: int = 2, timeout: float | None = None) -> I
         for process in processes:
             process.terminate()
         for process in processes:
-            process.join(20)
+            process.join(PATIENCE)
             if process.is_alive():
                 process.kill()
+        reader.shutdown()
 
 
 def _context() -> Any:

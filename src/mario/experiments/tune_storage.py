@@ -1,17 +1,38 @@
 """Where a tuning keeps its trials: an SQLite file, or a database that several machines can reach."""
 
+import os
+import socket
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import optuna
+import sqlalchemy.exc
 
 from mario.errors import MarioError, RunFailedError
 
-if TYPE_CHECKING:
-    import optuna
-
 ATTEMPTS = 4
+
+
+class Storage(optuna.storages.RDBStorage):
+    """A database of trials. A worker signs a trial, as ``worker``, with its first sign of life and no earlier.
+
+    So a signed trial whose worker is killed will be missed: Optuna misses no heart that never beat.
+    """
+
+    def __init__(self, url: str, **options: Any) -> None:
+        super().__init__(url, **options)
+        self._signed: set[int] = set()
+
+    def record_heartbeat(self, trial_id: int) -> None:
+        super().record_heartbeat(trial_id)
+        if trial_id not in self._signed:
+            self._signed.add(trial_id)
+            with suppress(optuna.exceptions.UpdateFinishedTrialError):
+                self.set_trial_user_attr(trial_id, "worker", f"{socket.gethostname()} {os.getpid()}")
 
 
 def storage_url(storage: str | Path) -> str:
@@ -45,12 +66,9 @@ def without_password(url: str) -> str:
 
 
 def open_storage(
-    url: str, *, heartbeat: int, lost: "Callable[[optuna.Study, optuna.trial.FrozenTrial], None]"
-) -> "optuna.storages.RDBStorage":
+    url: str, *, heartbeat: int, lost: Callable[[optuna.Study, optuna.trial.FrozenTrial], None]
+) -> Storage:
     """The storage at ``url``, made if it is not there. ``lost`` is called with a trial whose worker's heart stopped."""
-    import optuna
-    import sqlalchemy.exc
-
     arguments: dict[str, Any] = {"pool_pre_ping": True}  # a server may have closed what was idle for a long run
     if url.startswith("sqlite:"):
         _make_folder(url)
@@ -61,7 +79,7 @@ def open_storage(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-                return optuna.storages.RDBStorage(
+                return Storage(
                     url,
                     engine_kwargs=dict(arguments),
                     heartbeat_interval=heartbeat,
