@@ -27,6 +27,9 @@ T = TypeVar("T")
 # How long a rank waits for another. Rank 0 evaluates alone, which may take hours on a large graph; a rank that died is
 # noticed at once, as its connections close.
 _PATIENCE = timedelta(days=1)
+# Seconds that a rank waits for a message without going to sleep, for as long as others of one step may be late.
+_AWAKE = 0.05
+_give_way: Callable[[], object] = getattr(os, "sched_yield", functools.partial(time.sleep, 0))
 _ENVIRONMENT = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -77,7 +80,7 @@ def stacked(tensor: Tensor) -> Tensor:
         return tensor.unsqueeze(0)
     out = tensor.new_empty((size(), *tensor.shape))
     with _noticing_loss():
-        dist.all_gather(list(out.unbind()), tensor.contiguous())
+        _arrive(dist.all_gather(list(out.unbind()), tensor.contiguous(), async_op=True))
     return out
 
 
@@ -285,10 +288,18 @@ def _reduce(tensor: Tensor, operation: str) -> Tensor:
         return tensor
     same = tensor.detach().contiguous()
     with _noticing_loss():
-        dist.all_reduce(same, op=getattr(dist.ReduceOp, operation))
+        _arrive(dist.all_reduce(same, op=getattr(dist.ReduceOp, operation), async_op=True))
     if same.data_ptr() != tensor.data_ptr():
         tensor.copy_(same)
     return tensor
+
+
+def _arrive(message: Any) -> None:
+    """Wait for ``message``, a short while awake: a core that sleeps between two messages of a step wakes up late."""
+    until = time.monotonic() + _AWAKE
+    while not message.is_completed() and time.monotonic() < until:
+        _give_way()
+    message.wait()
 
 
 @contextmanager
