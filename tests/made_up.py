@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.plan import Collected, CollectedCase, Plan, PlannedCase, PlannedRun
 
 DOMAINS = {"good-cbas": "color", "good-webkb": "university", "webkb": "university", "good-twitch": "language"}

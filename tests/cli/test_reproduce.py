@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mario.cli import main
+from mario.cli.document import BEGIN, END
 from mario.experiments.plan import Collected
 
 TINY = """
@@ -81,6 +82,14 @@ def test_a_study_of_ones_own_is_run_shown_and_not_repeated(call: Call, tmp_path:
         ("good-cora-word-concept", 1),
     ], "what was asked for before stays in the plan"
     assert plan["command"].startswith("mario reproduce tiny.toml")
+
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN.format('tiny')}\n{END.format('tiny')}\n")
+    code, said, errors = call("report", "runs", "--document", "page.md")
+    assert code == 0, errors
+    assert "tables written into page.md" in said
+    assert "| thin |" in page.read_text()
+    assert "no file absent.md" in call("report", "runs", "--document", "absent.md")[2]
 
     code, said, _ = call("reproduce", "tiny.toml", "--dry-run", "--out", "runs", "--seeds", "3")
     assert "good-cbas-concept: 9 runs of random-init; plain; thin; 6 done" in said

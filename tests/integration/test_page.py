@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from made_up import collected
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.plan import Collected, Plan, PlannedCase, PlannedRun, collect
 from mario.experiments.run import finish
 from mario.report import to_latex, to_markdown, wide_table, write_report

@@ -15,7 +15,7 @@ import pytest
 
 from mario.errors import RunFailedError
 from mario.experiments import store
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.launch import launch, slurm
 
 pytestmark = pytest.mark.timeout(1200)  # on a busy machine it takes minutes to import torch eight times
@@ -23,7 +23,7 @@ SCRIPT = Path(__file__).parent / "slurm.sh"
 WATCH = """
 import sys
 from pathlib import Path
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.launch import launch
 import json
 for now in launch([Job(**job) for job in json.loads(sys.argv[1])], Path(sys.argv[2]), launcher="slurm", workers=2):

@@ -303,12 +303,13 @@ def reproduce(
 def report(
     runs: Annotated[Path, typer.Argument(help="Folder of runs, of `mario reproduce` or `mario run`.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page; pictures go beside it.")] = Path("report.html"),
+    document: Annotated[Path | None, typer.Option(help="Markdown file whose tables are to be written anew.")] = None,
     root: Root = None,
 ) -> None:
     """Write one page that shows what runs have come to, and its pictures."""
     from mario.cli.report import report_runs
 
-    report_runs(runs, out, root=root)
+    report_runs(runs, out, document=document, root=root)
 
 
 @app.command()

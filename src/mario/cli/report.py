@@ -5,20 +5,25 @@ from pathlib import Path
 
 from rich.console import Console
 
+from mario.cli.document import check_markers, write_document
 from mario.errors import MarioError
 from mario.experiments.loose_runs import plan_of_runs
 from mario.experiments.plan import Collected, collect, read_plans
 from mario.report import to_rich, wide_table, write_report
 
 
-def report_runs(runs: Path, out: Path, *, root: Path | None = None) -> None:
+def report_runs(runs: Path, out: Path, *, document: Path | None = None, root: Path | None = None) -> None:
     """Collect the runs in a folder by its plans, or as they are where it has none, and write page and pictures."""
     if not runs.is_dir():
         raise MarioError(f"there is no folder {runs}")
     plans = read_plans(runs) or [plan_of_runs(runs)]
+    if document:
+        check_markers(document, [plan.study for plan in plans])
     console = Console()
     collected = [collect(plan, runs) for plan in plans]
     show_tables(console, collected)
+    if document:
+        write_tables(console, document, collected, collected)
     command = next((plan.command for plan in plans if plan.command), "")
     write_pages(console, collected, out, command=command, root=root)
 
@@ -28,6 +33,14 @@ def show_tables(console: Console, collected: Sequence[Collected]) -> None:
     for study in collected:
         if "table" in study.plan.show:
             console.print(to_rich(wide_table(study)))
+
+
+def write_tables(
+    console: Console, document: Path, collected: Sequence[Collected], everything: Sequence[Collected]
+) -> None:
+    """The tables of ``collected`` between the markers of ``document``; claims are judged by ``everything``."""
+    write_document(document, collected, everything)
+    console.print(f"tables written into {document}", highlight=False, soft_wrap=True)
 
 
 def write_pages(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mario.cli.document import check_markers, write_document
+from mario.cli.document import check_markers
 from mario.cli.progress import follow, lasting
-from mario.cli.report import show_tables, write_pages
+from mario.cli.report import show_tables, write_pages, write_tables
 from mario.errors import MarioError, RunFailedError
 from mario.experiments import store
 from mario.experiments.launch import launch
@@ -82,8 +82,7 @@ def reproduce(
     collected = [study for study in everything if study.plan.study in chosen_now]
     show_tables(console, collected)
     if document:
-        write_document(document, collected, everything)
-        console.print(f"tables written into {document}", highlight=False, soft_wrap=True)
+        write_tables(console, document, collected, everything)
     write_pages(console, everything, report or out / "report.html", command=command, root=root)
     if failure:
         raise RunFailedError(f"{failure}; --retry-failed tries again")
@@ -92,8 +91,6 @@ def reproduce(
 def _foretell(console: Console, plans: Sequence[Plan], out: Path, workers: int) -> None:
     """What would run: by study and case, what is done, what several studies share, and how long it will take."""
     tasks = {task.folder.name: task for task in tasks_of((job for plan in plans for job in plan.jobs()), out)}
-    for task in tasks.values():
-        task.look()
     seen: dict[str, str] = {}  # which study asks first for a run
     for plan in plans:
         console.print(f"{plan.study}: {plan.title}{f' ({plan.paper})' if plan.paper else ''}", highlight=False)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mario.errors import MarioError
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.plan import Plan, PlannedCase, PlannedRun
 from mario.files import read_json
 

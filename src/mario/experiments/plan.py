@@ -13,7 +13,7 @@ from typing import Any
 
 from mario.errors import MarioError
 from mario.experiments import store
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.run import Run
 from mario.experiments.study import PAPER, Study
 from mario.files import read_json, write_json

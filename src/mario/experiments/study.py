@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mario.errors import MarioError
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.settings import Evaluation, complete_settings, file_settings
 from mario.graphs.catalogue import CATALOGUE
 from mario.methods import find

@@ -14,7 +14,7 @@ import pytest
 from experiments.launch.tiny import endless, job, launching, long, until
 from mario.errors import RunFailedError
 from mario.experiments import store
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.launch import launch
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.launch.tiny import job
 from mario.errors import MarioError, RunFailedError
-from mario.experiments.comparison import results
+from mario.experiments.job import results
 from mario.experiments.launch import launch
 
 

@@ -12,7 +12,7 @@ import pytest
 from experiments.launch.tiny import job, write
 from mario.errors import MarioError, RunFailedError
 from mario.experiments import store
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.launch import launch, slurm
 from mario.experiments.launch.slurm import parameters
 

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.launch.tiny import job, write
 from mario.experiments import store
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.launch.standing import Pace, Task, standing_of, steps_made, tasks_of
 
 

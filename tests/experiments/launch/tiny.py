@@ -9,7 +9,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.launch import launch
 from mario.experiments.launch.local import _context, _one_thread
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mario.errors import MarioError
 from mario.experiments import store
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.launch.local import launch_local
 from mario.experiments.launch.standing import Standing
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from mario.errors import RunFailedError
 from mario.experiments import store
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.launch.standing import Pace, Standing, Task, raise_failures, standing_of, tasks_of
 
 LOOK_EVERY = 0.2  # seconds, at the processes of this launch

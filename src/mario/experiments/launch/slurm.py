@@ -19,7 +19,7 @@ from typing import Any
 
 from mario.errors import MarioError, RunFailedError
 from mario.experiments import store
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.launch.local import carry_out_all
 from mario.experiments.launch.standing import Pace, Standing, Task, raise_failures, standing_of, tasks_of
 from mario.files import read_json, write_json

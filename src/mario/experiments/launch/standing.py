@@ -10,7 +10,7 @@ from typing import Any
 
 from mario.errors import RunFailedError
 from mario.experiments import store
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 
 
 @dataclass

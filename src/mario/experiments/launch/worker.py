@@ -18,7 +18,7 @@ import mario.graphs.datasets
 import mario.methods  # noqa: F401 (both imported here, so that a fork server has them before it forks)
 from mario.errors import MarioError
 from mario.experiments import store
-from mario.experiments.comparison import Job
+from mario.experiments.job import Job
 from mario.experiments.launch.local import DONE, FAILED, FULL, HELD, STOPPED
 from mario.experiments.run import claim, proceed
 from mario.files import write_text
