@@ -99,13 +99,15 @@ def test_test_scores_decide_nothing_and_are_not_kept(tmp_path: Path, monkeypatch
     asked["search"] = {"hidden": "1:32", "probe_lr": "0.001:1:log"}
     honest, other = plan(tmp_path / "honest", **asked), plan(tmp_path / "other", **asked)
     work(honest)
-    evaluate = run_module.evaluate
+    evaluate_many = run_module.evaluate_many
 
-    def perturbed(*args: Any, **kwargs: Any) -> dict[str, float]:
-        scores = evaluate(*args, **kwargs)
-        return {name: 1.0 - score if "test" in name else score for name, score in scores.items()}
+    def perturbed(*args: Any, **kwargs: Any) -> list[dict[str, float]]:
+        return [
+            {name: 1.0 - score if "test" in name else score for name, score in scores.items()}
+            for scores in evaluate_many(*args, **kwargs)
+        ]
 
-    monkeypatch.setattr(run_module, "evaluate", perturbed)
+    monkeypatch.setattr(run_module, "evaluate_many", perturbed)  # what controls are judged by
     work(other)
     assert facts(trials_of(honest)) == facts(trials_of(other))
     assert {trial.state for trial in trials_of(honest)} == {TrialState.COMPLETE, TrialState.PRUNED}
