@@ -89,6 +89,8 @@ def test_a_study_of_ones_own_is_run_shown_and_not_repeated(call: Call, tmp_path:
     assert code == 0, errors
     assert "tables written into page.md" in said
     assert "| thin |" in page.read_text()
+    page.write_text("nothing")
+    assert "has no place for the study tiny" in call("report", "runs", "--document", "page.md")[2]
     assert "no file absent.md" in call("report", "runs", "--document", "absent.md")[2]
 
     code, said, _ = call("reproduce", "tiny.toml", "--dry-run", "--out", "runs", "--seeds", "3")
@@ -120,7 +122,10 @@ def test_a_failed_run_stops_no_other_and_is_retried_only_on_demand(call: Call, t
     before = failed.stat().st_mtime_ns
     assert call(*words)[0] == 1
     assert failed.stat().st_mtime_ns == before, "it was not tried again"
-    assert "1 failed before" in call(*words, "--dry-run")[1]
+    said = call(*words, "--dry-run")[1]
+    assert "1 failed before" in said
+    assert "0 to do" in said
+    assert "1 to do" in call(*words, "--dry-run", "--retry-failed")[1]
     assert call(*words, "--retry-failed")[0] == 1
     assert failed.stat().st_mtime_ns > before
 

@@ -35,6 +35,15 @@ def test_runs_are_grouped_by_case_and_other_settings_are_other_rows(tmp_path: Pa
     assert concept.runs[3].job.plan().settings["clusters"] == 10
 
 
+def test_a_run_that_two_folders_hold_counts_once(tmp_path: Path) -> None:
+    put(tmp_path, "a", "grace")
+    put(tmp_path, "b", "grace")
+    put(tmp_path, "c.broken-1", "grace", seed=1)
+    assert [run.digest for run in plan_of_runs(tmp_path).cases[0].runs] == ["a"]
+    write_json(tmp_path / "b" / "result.json", {})
+    assert [run.digest for run in plan_of_runs(tmp_path).cases[0].runs] == ["b"], "the one that is done"
+
+
 def test_a_folder_without_runs_is_an_error_and_what_is_no_run_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "settings.json").write_text("[1]")

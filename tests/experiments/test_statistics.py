@@ -16,6 +16,15 @@ def run(seed: int, score: float | None, split_seed: int = 0, **other: object) ->
     return case | {"split_seed": split_seed, "seed": seed, "scores": {"ood_test": score}} | other
 
 
+def test_the_side_is_that_of_the_ranks_and_not_of_the_mean() -> None:
+    test = paired([0.01] * 18 + [-0.2] * 2, [0.0] * 20)
+    assert test.p_wilcoxon is not None
+    assert test.p_wilcoxon < 0.01
+    assert (test.side, test.mean_difference < 0) == (1, True)
+    assert paired([0.1, 0.2], [0.2, 0.1]).side == 0
+    assert paired([0.0, 0.1, 0.1], [0.0, 0.3, 0.2]).side == -1
+
+
 def test_summarise_divides_by_n_minus_one() -> None:
     summary = summarise([2.0, 4.0, 4.0, 6.0])
     assert (summary.mean, summary.n) == (4.0, 4)

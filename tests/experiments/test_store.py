@@ -4,6 +4,8 @@ import errno
 import fcntl
 import json
 import os
+import threading
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -92,6 +94,30 @@ def test_a_folder_that_was_named_by_hand_may_hold_any_run(tmp_path: Path) -> Non
     (tmp_path / "my-run").mkdir()
     put(tmp_path / "my-run", "result.json", RESULT)
     assert store.state(tmp_path / "my-run") == "done"
+
+
+def test_settings_that_came_since_the_look_are_no_stranger(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").touch()
+    store.refuse_strangers(tmp_path)
+    (tmp_path / "settings.json").rename(tmp_path / "other.json")
+    with pytest.raises(MarioError, match="not a run of mario"):
+        store.refuse_strangers(tmp_path)
+
+
+def test_who_changes_plans_waits_for_others(tmp_path: Path) -> None:
+    order = []
+
+    def other() -> None:
+        with store.one_at_a_time(tmp_path):
+            order.append("second")
+
+    with store.one_at_a_time(tmp_path):
+        thread = threading.Thread(target=other)
+        thread.start()
+        time.sleep(0.1)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
 
 
 def test_a_lock_has_one_holder_and_says_who(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Verdicts on made-up studies, whichever way they fall."""
 
+import dataclasses
 import re
 import tomllib
 from importlib import resources
@@ -36,6 +37,26 @@ def test_the_main_claim_whichever_way_it_falls(step: float, verdict: str) -> Non
     assert (comparison.pooled.test.n, len(comparison.pooled.cases)) == (20, 4)
     # The paper: 91.28 − 88.64, 37.15 − 34.86, 91.00 − 89.29, 35.24 − 28.10.
     assert comparison.paper == pytest.approx((2.64 + 2.29 + 1.71 + 7.14) / 4)
+
+
+def test_where_ranks_and_mean_point_to_different_sides_nothing_is_shown() -> None:
+    near = {"grace": [0.8] * 5, "mario": [0.81, 0.82, 0.83, 0.84, 0.85]}
+    far = {"grace": [0.8] * 5, "mario": [0.81, 0.82, 0.83, 0.2, 0.3]}
+    names = ("good-cbas-concept", "good-webkb-concept", "webkb-concept", "good-twitch-concept")
+    study = collected(dict.fromkeys(names, near) | {"good-cbas-concept": far})
+    (comparison,) = one([study], "mario-above-grace").comparisons
+    assert comparison.pooled is not None
+    assert comparison.pooled.test.mean_difference < 0 < comparison.pooled.test.side
+    assert dataclasses.replace(comparison, p_holm=0.01).verdict == "not shown"
+
+
+def test_a_case_without_runs_keeps_a_claim_on_each_case_from_holding() -> None:
+    both = {"grace": [0.8] * 10, "mario": [0.8 + 0.001 * i for i in range(1, 11)]}
+    study = collected({"good-cbas-concept": both, "good-webkb-concept": {"grace": [0.8] * 10}})
+    claim = one([study], "mario-above-grace-everywhere")
+    assert [c.verdict for c in claim.comparisons] == ["held", "not run"]
+    assert claim.verdict == "not shown"
+    assert "No runs of both: mario and grace on good-webkb-concept." in numbers(claim)
 
 
 def test_five_pairs_a_case_cannot_hold_and_it_is_said() -> None:

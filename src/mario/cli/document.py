@@ -22,9 +22,18 @@ def check_markers(document: Path, names: Iterable[str]) -> str:
     text = document.read_text(encoding="utf-8")
     for name in names:
         begin, end = BEGIN.format(name), END.format(name)
-        if begin not in text or end not in text.split(begin, 1)[1]:
+        if not _has(text, begin, end):
             raise MarioError(f"{document} has no place for the study {name}: it needs the lines {begin} and {end}")
     return text
+
+
+def has_place(document: Path, name: str) -> bool:
+    """Whether ``document`` has the two lines that a study's tables are written between."""
+    return _has(check_markers(document, ()), BEGIN.format(name), END.format(name))
+
+
+def _has(text: str, begin: str, end: str) -> bool:
+    return begin in text and end in text.split(begin, 1)[1]
 
 
 def write_document(document: Path, studies: Sequence[Collected], whole: Sequence[Collected] = ()) -> None:
@@ -41,7 +50,7 @@ def write_document(document: Path, studies: Sequence[Collected], whole: Sequence
         (BEGIN_CLAIMS, END_CLAIMS, lambda runs: claims_to_markdown(claims(runs))),
         (BEGIN_CONVERGENCE, END_CONVERGENCE, lambda runs: convergence_to_markdown(convergence(runs))),
     ):
-        if begin in text and end in text.split(begin, 1)[1]:
+        if _has(text, begin, end):
             text = _between(text, begin, end, write(whole or studies).strip())
     write_text(document, text)
 

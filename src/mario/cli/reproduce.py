@@ -60,12 +60,13 @@ def reproduce(
     if document:
         check_markers(document, [study.name for study, _ in chosen])
     if dry_run:
-        _foretell(console, [plan for _, plan in chosen], out, workers)
+        _foretell(console, [plan for _, plan in chosen], out, workers, retry_failed)
         return
-    earlier = {plan.study: plan for plan in read_plans(out)}
-    whole = [with_earlier(plan, study, earlier.get(study.name), root) for study, plan in chosen]
-    for plan in whole:
-        plan.write(out)
+    with store.one_at_a_time(out / "plans"):
+        earlier = {plan.study: plan for plan in read_plans(out)}
+        whole = [with_earlier(plan, study, earlier.get(study.name), root) for study, plan in chosen]
+        for plan in whole:
+            plan.write(out)
     for case in dict.fromkeys((case.dataset, case.missing) for plan in whole for case in plan.cases if case.missing):
         console.print(f"left out: {case[1]}", highlight=False, soft_wrap=True)
     failure = None
@@ -81,14 +82,19 @@ def reproduce(
     chosen_now = {study.name for study, _ in chosen}
     collected = [study for study in everything if study.plan.study in chosen_now]
     show_tables(console, collected)
-    if document:
-        write_tables(console, document, collected, everything)
-    write_pages(console, everything, report or out / "report.html", command=command, root=root)
+    try:
+        if document:
+            write_tables(console, document, collected, everything)
+        write_pages(console, everything, report or out / "report.html", command=command, root=root)
+    except MarioError as error:
+        if failure is None:
+            raise
+        console.print(str(error), highlight=False, soft_wrap=True)  # what ended the runs is the news
     if failure:
-        raise RunFailedError(f"{failure}; --retry-failed tries again")
+        raise failure
 
 
-def _foretell(console: Console, plans: Sequence[Plan], out: Path, workers: int) -> None:
+def _foretell(console: Console, plans: Sequence[Plan], out: Path, workers: int, retry_failed: bool) -> None:
     """What would run: by study and case, what is done, what several studies share, and how long it will take."""
     tasks = {task.folder.name: task for task in tasks_of((job for plan in plans for job in plan.jobs()), out)}
     seen: dict[str, str] = {}  # which study asks first for a run
@@ -100,7 +106,10 @@ def _foretell(console: Console, plans: Sequence[Plan], out: Path, workers: int) 
             remarks = [f"left out, {case.missing}"] if case.missing else _remarks(case, tasks, seen)
             seen |= {run.digest: seen.get(run.digest, plan.study) for run in case.runs}
             console.print("; ".join([line, *remarks]), highlight=False, soft_wrap=True)
-    left = [task for task in tasks.values() if task.state in (store.WAITING, store.RUNNING)]
+    if retry_failed:
+        for task in tasks.values():
+            task.state = store.WAITING if task.state in (store.FAILED, store.BROKEN) else task.state
+    left = [task for task in tasks.values() if task.undone]
     total = f"in all {len(tasks)} runs, {len(left)} to do, {_duration(left, out, workers)}"
     console.print(total, highlight=False, soft_wrap=True)
 

@@ -1,10 +1,11 @@
 """Runs that no plan asked for, such as those of ``mario run``: a plan made of what is there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mario.errors import MarioError
+from mario.experiments import store
 from mario.experiments.job import Job
 from mario.experiments.plan import Plan, PlannedCase, PlannedRun
 from mario.files import read_json
@@ -17,7 +18,7 @@ def plan_of_runs(folder: Path) -> Plan:
 
     Runs of one method with other settings are rows of their own, labelled by what differs.
     """
-    found = [(path.parent.name, run) for path in sorted(folder.glob("*/settings.json")) if (run := _read(path))]
+    found = _once(path for path in sorted(folder.glob("*/settings.json")) if ".broken-" not in path.parent.name)
     if not found:
         raise MarioError(f"{folder} holds no runs: give the folder that `mario run` or `mario reproduce` wrote into")
     cases: dict[tuple[str, ...], list[tuple[str, dict[str, Any]]]] = {}
@@ -49,6 +50,15 @@ def plan_of_runs(folder: Path) -> Plan:
         rows=tuple(dict.fromkeys(run.label for case in planned for run in case.runs)),
         cases=tuple(planned),
     )
+
+
+def _once(paths: Iterable[Path]) -> list[tuple[str, dict[str, Any]]]:
+    """The folder and the settings of each run; of one that several folders hold, the first that is done counts."""
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for path in sorted(paths, key=lambda path: not (path.parent / "result.json").exists()):
+        if run := _read(path):
+            found.setdefault(store.digest(run), (path.parent.name, run))
+    return sorted(found.values(), key=lambda one: one[0])
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -80,10 +80,11 @@ class Run:
         Rank 0 is the first, so that what has to be fetched or made is so once.
         """
         loaded: list[Data] = []
-        ranks.first(lambda: loaded.append(self._load(root)))
-        return loaded[0] if loaded else self._load(root)
+        ranks.first(lambda: loaded.append(self.load_alone(root)))
+        return loaded[0] if loaded else self.load_alone(root)
 
-    def _load(self, root: Path | str | None) -> Data:
+    def load_alone(self, root: Path | str | None = None) -> Data:
+        """:meth:`load` for a rank that the others do not wait for."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*data.faults has the details")
             return load_dataset(
@@ -201,6 +202,7 @@ def claim(run: Run, folder: Path) -> None:
     path = folder / "settings.json"
     if not path.exists():
         store.refuse_strangers(folder)
+    if not path.exists():  # nor has another process written it meanwhile
         write_json(path, run.as_dict())
         return
     there, asked = _flat(read_json(path)), _flat(run.as_dict())

@@ -52,7 +52,9 @@ class Paired:
 
     ``ci_low`` and ``ci_high`` are the bootstrap percentile interval of the mean difference, ``p_wilcoxon`` is two-sided
     (None for n = 1, where no test exists; 1 if all pairs are tied). ``wins``, ``ties`` and ``losses`` count pairs with
-    a above, equal to and below b.
+    a above, equal to and below b. ``side`` is 1 where the ranks of the pairs with a above outweigh those with b, −1
+    where it is the other way round, and 0 where neither does: the direction that ``p_wilcoxon`` speaks of, which need
+    not be that of the mean.
     """
 
     n: int
@@ -60,6 +62,7 @@ class Paired:
     ci_low: float
     ci_high: float
     p_wilcoxon: float | None
+    side: int
     wins: int
     ties: int
     losses: int
@@ -148,6 +151,8 @@ def paired(
         >>> result = paired([0.92, 0.90, 0.95, 0.91], [0.90, 0.90, 0.91, 0.89], splits=[0, 0, 1, 1])
         >>> result.n, round(result.mean_difference, 4), (result.wins, result.ties, result.losses)
         (4, 0.02, (3, 1, 0))
+        >>> result.side
+        1
         >>> result.by_split.n_splits, round(result.by_split.mean, 4)
         (2, 0.02)
     """
@@ -161,12 +166,14 @@ def paired(
         raise MarioError(f"resamples must be at least 1, got {resamples}")
     difference = np.round(_finite("a", list(a)) - _finite("b", list(b)), _DECIMALS)
     low, high = _bootstrap(difference, confidence, resamples, seed)
+    signed = np.sign(difference) * stats.rankdata(np.where(difference == 0, 0.0, np.abs(difference)))
     return Paired(
         n=len(difference),
         mean_difference=float(difference.mean()),
         ci_low=low,
         ci_high=high,
         p_wilcoxon=_wilcoxon(difference),
+        side=int(np.sign(signed.sum())),
         wins=int((difference > 0).sum()),
         ties=int((difference == 0).sum()),
         losses=int((difference < 0).sum()),

@@ -119,6 +119,8 @@ def refuse_strangers(folder: Path) -> None:
     """Refuse a folder that holds no settings but something else, which a run must not be written beside."""
     # A kill may have left the first file half written, and a failure its error.
     names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
+    if "settings.json" in names:  # written since whoever asks has looked
+        return
     if any(name not in ("error.txt", ATTEMPT) and not name.endswith((".part", ".lock")) for name in names):
         raise MarioError(f"{folder} holds something that is not a run of mario: choose an empty folder")
 
@@ -158,6 +160,23 @@ def alone_in(folder: Path) -> Iterator[None]:
             file.truncate(0)
             file.write(f"{socket.gethostname()} {os.getpid()}\n")
             file.flush()
+        yield
+
+
+@contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Wait for the folder's lock and hold it, for what takes a moment."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            _refuse_lockless(error, folder)
         yield
 
 

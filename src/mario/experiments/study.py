@@ -192,10 +192,12 @@ def matched_settings(method: str, dataset: str, domain: str, shift: str, referen
 
 def _given(case: Case, row: Row) -> dict[str, Any]:
     place = (row.method, case.dataset, case.domain, case.shift)
-    base = {**(matched_settings(*place) if case.matched else {}), **case.given, "checkpoints": case.checkpoints}
+    matched = matched_settings(*place) if case.matched else {}
+    base = {**matched, **case.given, "checkpoints": case.checkpoints}
     if case.epochs is None:
         return {**base, **row.given}
-    steps = int(base.pop("steps_per_epoch", STEPS))
+    steps = int(case.given.get("steps_per_epoch", STEPS))
+    base = {key: value for key, value in base.items() if key not in ("epochs", "steps_per_epoch")}
     own = complete_settings(*place, base)
     schedule = {"epochs": case.epochs, "steps_per_epoch": steps}
     return {**base, **schedule, **_rescaled(own, case.epochs, steps), **row.given}

@@ -84,12 +84,20 @@ def read_study(name: str, text: str, where: str) -> Study:
     _check_keys(table, (*_STUDY_KEYS, *shared_keys), where)
     shared = {key: table[key] for key in shared_keys if key in table}
     listed = _list(table, "cases", where)
+    for case in listed:
+        _check_keys(case, _CASE_KEYS, f"a case of {where}")
     show = tuple(_list(table, "show", where)) if "show" in table else ("table",)
     for shown in show:
         choose(f"show in {where}", shown, SHOWN)
     levels = {CATALOGUE[choose(f"dataset in {where}", str(c.get("dataset")), tuple(CATALOGUE))].level for c in listed}
     named = _list(table, "rows", where)
-    rows, others = _rows(named, table.get("grid", {}), levels, where)
+    grid = table.get("grid", {})
+    if not isinstance(grid, dict) or not all(isinstance(values, list) and values for values in grid.values()):
+        raise MarioError(f"grid in {where} must be a table with a list of values for each setting, got {grid!r}")
+    rows, others = _rows(named, grid, levels, where)
+    for key in ("reference", "subject"):
+        if not grid and table.get(key):
+            choose(f"{key} in {where}, the name of a row,", str(table[key]), tuple(row.label for row in rows))
     cases = tuple(_case(shared, case, rows, others, where) for case in listed)
     _check_once((case.name for case in cases), f"case in {where}")
     study = Study(
@@ -111,13 +119,15 @@ def read_study(name: str, text: str, where: str) -> Study:
 def _case(
     shared: Mapping[str, Any], own: Mapping[str, Any], rows: Sequence[Row], others: Sequence[str], where: str
 ) -> Case:
-    _check_keys(own, _CASE_KEYS, f"a case of {where}")
     card = CATALOGUE[own["dataset"]]
     schedules = _schedules()
     told: dict[str, Any] = {"given": {}, "quick": {"given": {}}}
     for layer in (schedules["default"], schedules.get(card.name, {}), shared, own):
         quick = layer.get("quick", {})
         _check_keys(quick, _QUICK_KEYS, f"quick in {where}")
+        for part in (layer, quick):
+            if not isinstance(part.get("given", {}), dict):
+                raise MarioError(f"given in {where} must be a table of settings, got {part['given']!r}")
         told = {
             **told,
             **layer,
@@ -128,10 +138,11 @@ def _case(
     named = [label for name in told.get("rows", []) for label in (others if name == OTHERS else [name])]
     for label in named:
         choose(f"row of a case in {where}", label, tuple(labels))
-    for key in ("seeds", "checkpoints"):
-        _check_count(key, told[key], where)
-    if told["epochs"] != "own":
-        _check_count("epochs", told["epochs"], where)
+    for part in (told, told["quick"]):
+        for key in ("seeds", "checkpoints", "epochs"):
+            if key in part and (key, part[key]) != ("epochs", "own"):
+                _check_count(key, part[key], where)
+    quick = {key: None if (key, value) == ("epochs", "own") else value for key, value in told["quick"].items()}
     domain = told.get("domain", card.domains[0])
     return Case(
         dataset=card.name,
@@ -145,7 +156,7 @@ def _case(
         given=told["given"],
         rows=tuple(label for label in labels if label in named),
         matched=bool(told.get("matched", False)),
-        quick=told["quick"],
+        quick=quick,
     )
 
 
@@ -160,6 +171,8 @@ def _rows(
         if not isinstance(entry, dict):
             raise MarioError(f"a row in {where} is the name of a method or a table with {', '.join(_ROW_KEYS)}")
         _check_keys(entry, _ROW_KEYS, f"a row of {where}")
+        if not isinstance(entry.get("given", {}), dict):
+            raise MarioError(f"given in {where} must be a table of settings, got {entry['given']!r}")
     named = {entry.get("method", entry.get("label")) for entry in entries}
     rows: list[Row] = []
     others: list[str] = []

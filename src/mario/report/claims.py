@@ -44,9 +44,11 @@ class Comparison:
     def verdict(self) -> str:
         if self.pooled is None:
             return NOT_RUN
-        if self.p_holm is None or self.p_holm >= LEVEL:
+        test = self.pooled.test
+        # Ranks and mean may point to different sides where cases differ in scale: then neither is shown.
+        if self.p_holm is None or self.p_holm >= LEVEL or test.side * test.mean_difference <= 0:
             return NOT_SHOWN
-        return HELD if (self.pooled.test.mean_difference < 0) == self.less else CONTRADICTED
+        return HELD if (test.side < 0) == self.less else CONTRADICTED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +109,6 @@ def _claim(entry: Mapping[str, Any], studies: Sequence[Collected], rows: Mapping
         parts = [[case] for case in cases.values()] if entry.get("each") == "case" else [list(cases.values())]
         for part in parts:
             pooled = pool_cases(part, label, against, score=score)
-            if pooled is None and len(parts) > 1:
-                continue
             among = pooled.cases if pooled else ()
             found.append(
                 {

@@ -73,7 +73,9 @@ def numbers(claim: Claim) -> list[str]:
         return ["No runs to compare yet."]
     run = [comparison for comparison in claim.comparisons if comparison.pooled]
     lines = [_line(comparison, claim.score) for comparison in run]
-    lacking = [f"{c.label} and {c.against}" for c in claim.comparisons if c.pooled is None]
+    lacking = [
+        f"{c.label} and {c.against}{f' on {c.case}' if c.case else ''}" for c in claim.comparisons if c.pooled is None
+    ]
     if lacking:
         lines.append(f"No runs of both: {', '.join(lacking)}.")
     if not claim.possible:

@@ -128,7 +128,7 @@ def _key(model: Path, max_nodes: int) -> str:
 def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
     run, steps = _read_run(folder)
     model = load(folder / "model.safetensors")
-    data = run.load(root)
+    data = run.load_alone(root)
     z = model.transform(data)
     y = data.y.view(-1).long()
     classes = int(data.num_classes)

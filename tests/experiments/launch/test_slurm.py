@@ -31,6 +31,8 @@ def test_options_of_sbatch() -> None:
     }
     with pytest.raises(MarioError, match="NAME=VALUE such as partition=cpu"):
         parameters({"--time 3": ""}, KNOWN)
+    with pytest.raises(MarioError, match="mario sets it itself"):
+        parameters({"job-name": "mine"}, KNOWN)
 
 
 def test_what_is_missing_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,11 +57,12 @@ class Pretended(slurm.Array):
         self.queue = dict.fromkeys(self.queue, ("COMPLETED", ""))
         return shown
 
-    def submit(self, tasks: int) -> None:
+    def submit(self, tasks: int) -> bool:
         if tasks > 0:
             self.submitted.append(tasks)
             self.queue |= {f"{len(self.submitted)}_{i}": ("RUNNING", "") for i in range(tasks)}
             self.does(len(self.submitted))
+        return tasks > 0
 
 
 @pytest.fixture
@@ -96,6 +99,12 @@ def test_workers_that_wait_already_are_enough(tmp_path: Path, pretend: Any) -> N
     told = watch(jobs, tmp_path, workers=2)
     assert told[0].note == "in Slurm's queue: 1 (Resources)"
     assert array.submitted == [1], "one is there already"
+
+
+def test_what_the_workers_of_an_earlier_launch_leave_is_submitted(tmp_path: Path, pretend: Any) -> None:
+    array = pretend(lambda _: write(tmp_path, job(), seconds=1.0), a=("RUNNING", ""))
+    assert watch([job()], tmp_path, workers=1)[-1].done_runs == 1
+    assert array.submitted == [1], "once the other has ended without this run, which it did not know of"
 
 
 def test_workers_that_end_are_followed_by_others_as_long_as_runs_get_further(tmp_path: Path, pretend: Any) -> None:

@@ -21,6 +21,11 @@ def test_ranks_are_of_the_means_of_cases_that_have_all() -> None:
     assert ranking.left_out == {"good-twitch-concept": ("erm",)}
 
 
+def test_means_are_of_the_pairs_that_all_have() -> None:
+    study = collected({"good-cbas-concept": {"grace": [0.5, 0.9, 0.9], "mario": [0.6, None, None]}})
+    assert ranking_of(study).methods == ("mario", "grace"), "by the one pair that both have"
+
+
 def test_pairs_as_blocks_and_chosen_methods() -> None:
     ranking = ranking_of(collected(STUDY), by="pair", methods=("grace", "mario"))
     assert len(ranking.blocks) == 5

@@ -62,9 +62,8 @@ def launch_slurm(
                 reached = [(task.folder, store.newest_checkpoint(task.folder)) for task in left]
                 if left and not alive and reached == before:
                     raise RunFailedError(array.complaint(len(left)))
-                if before is None or not alive:
-                    # Those that end later are not replaced one by one: what ended them may end the next as well.
-                    array.submit(min(workers - alive, len(left) - pending))
+                # Those that end later are not replaced one by one: what ended them may end the next as well.
+                if (before is None or not alive) and array.submit(min(workers - alive, len(left) - pending)):
                     before = reached
             undone = _still(undone, pace)
             yield dataclasses.replace(standing_of(tasks, pace, workers), note=array.note)
@@ -154,9 +153,10 @@ class Array:
             f"squeue does not answer ({asked.stderr.strip()}); the same command again watches the runs"
         )
 
-    def submit(self, tasks: int) -> None:
+    def submit(self, tasks: int) -> bool:
+        """Whether there was anything to submit."""
         if tasks <= 0:
-            return
+            return False
         try:
             with self.executor.batch():
                 for _ in range(tasks):
@@ -166,6 +166,7 @@ class Array:
             raise RunFailedError(
                 f"sbatch refused the jobs: {said[-1].strip() if said else type(error).__name__}"
             ) from error
+        return True
 
     def complaint(self, undone: int) -> str:
         last = ""
@@ -188,6 +189,8 @@ def parameters(options: Mapping[str, str], known: Collection[str]) -> dict[str, 
         name = SHORT.get(name, name)
         if not re.fullmatch("[a-z_]+", name):
             raise MarioError(f"parameters of Slurm are NAME=VALUE such as partition=cpu or time=60, got '{option}'")
+        if name in ("job_name", "array_parallelism"):
+            raise MarioError(f"--slurm {option} cannot be given: mario sets it itself, from the runs and --workers")
         if name in known:
             found[name] = int(value) if value.isdigit() else value
         else:

@@ -95,6 +95,8 @@ class Pace:
         """From every run that is done in ``folder``, whichever experiment it was of."""
         pace = cls()
         for path in sorted(folder.glob("*/result.json")):
+            if ".broken-" in path.parent.name:
+                continue
             if result := store.read_result(path.parent):
                 pace.learn(result)
         return pace
@@ -166,5 +168,6 @@ def raise_failures(tasks: Sequence[Task]) -> None:
     if failed:
         first = failed[0]
         raise RunFailedError(
-            f"{len(failed)} of {len(tasks)} runs failed, the first {first.job.name} in {first.folder}: {first.reason}"
+            f"{len(failed)} of {len(tasks)} runs failed, the first {first.job.name} in {first.folder}: {first.reason}; "
+            "--retry-failed tries again"
         )

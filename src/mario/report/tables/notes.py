@@ -18,7 +18,7 @@ def notes(collected: Collected, rows: Sequence[LongRow], *, overall: bool) -> li
     """
     return [
         *_reading(collected, rows),
-        *_tests(rows, overall),
+        *_tests(collected, rows, overall),
         *_controls(rows),
         *_data(collected),
         *_lacking(collected, rows),
@@ -53,11 +53,13 @@ def _reading(collected: Collected, rows: Sequence[LongRow]) -> list[str]:
     return notes
 
 
-def _tests(rows: Sequence[LongRow], overall: bool) -> list[str]:
+def _tests(collected: Collected, rows: Sequence[LongRow], overall: bool) -> list[str]:
     tests = [row for row in rows if row.test is not None and row.test.p_wilcoxon is not None]
     against = list(dict.fromkeys(row.against for row in rows if row.test is not None))
     if not against:
-        return []
+        reference = collected.plan.reference
+        alone = reference and any(row.n for row in rows) and reference not in {row.label for row in rows}
+        return [f"Nothing is tested: there is no row of {reference} to compare with."] if alone else []
     named = against[0] if len(against) == 1 else "the row that it is compared with (its host, or that of its encoder)"
     notes = []
     if tests:
