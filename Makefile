@@ -44,11 +44,11 @@ docs: .venv/.dev ## build the documentation into site/; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 	@echo "documentation: site/index.html"
 
-benchmark: .venv/.dev ## measure speed and memory, write docs/performance.md; SEEDS=5 adds complete runs (hours)
+benchmark: .venv/.dev ## measure speed and memory, write docs/performance.md and docs/scaling.md; SEEDS=5 adds complete runs (hours)
 	@$(PY) -m benchmarks --large --seeds $(SEEDS) --jobs $(JOBS)
 	@$(PY) -m benchmarks.write
 
-reproduce: .venv/.runtime ## run what docs/results.md and docs/report show (hours); finished runs are not repeated
+reproduce: .venv/.runtime ## run what docs/results.md shows and write docs/report/index.html (hours); finished runs are not repeated
 	@$(PY) -m mario reproduce table-concept table-covariate ablation encoders other-methods graph-classification photo \
 	  --document docs/results.md --report docs/report/index.html
 

@@ -1,8 +1,9 @@
 """``mario tune`` and ``mario run --settings``, in this process but for the worker."""
 
-from pathlib import Path
+from pathlib import importlib
 from typing import Any
 
+import Path
 import pytest
 from typer.testing import CliRunner
 
@@ -80,7 +81,8 @@ def test_all_failed(mario: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         study.optimize(_fail, n_trials=1, catch=(ValueError,))
         return iter(())
 
-    monkeypatch.setattr("mario.cli.tune.tune", broken)
+    # By name it may be the command of the same name, as long as nobody has imported the module.
+    monkeypatch.setattr(importlib.import_module("mario.cli.tune"), "tune", broken)
     with pytest.raises(RunFailedError, match="all of 1 trials failed, the last: the disk is round"):
         mario(*TUNE, "--trials", "1")
 
@@ -95,7 +97,7 @@ def _fail(trial: Any) -> float:
     ("words", "message"),
     [
         (["--search", "gama=1,2"], "random-init has no setting 'gama'"),
-        (["--search", "lr"], "--search takes NAME=VALUE such as lr=0.001:0.1:log, got 'lr'"),
+        (["--search", "lr"], "--search takes NAME=RANGE such as lr=0.001:0.1:log, got 'lr'"),
         (["-o", "best.yaml"], r"settings are written to .toml or .json, got best.yaml"),
         (["--storage", "nosuch://x"], "is neither a file nor a database URL"),
     ],

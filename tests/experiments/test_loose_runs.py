@@ -35,6 +35,12 @@ def test_runs_are_grouped_by_case_and_other_settings_are_other_rows(tmp_path: Pa
     assert concept.runs[3].job.plan().settings["clusters"] == 10
 
 
+def test_a_single_run_is_told_from_a_folder_of_runs(tmp_path: Path) -> None:
+    put(tmp_path, "a", "grace")
+    with pytest.raises(MarioError, match=f"a is a single run: give the folder that it lies in, {tmp_path}"):
+        plan_of_runs(tmp_path / "a")
+
+
 def test_a_run_that_two_folders_hold_counts_once(tmp_path: Path) -> None:
     put(tmp_path, "a", "grace")
     put(tmp_path, "b", "grace")

@@ -172,7 +172,9 @@ def tune(
         str | None,
         typer.Option(metavar="FILE|URL", help="Where trials are kept; RUNS/tune/NAME.db if not given."),
     ] = None,
-    study_name: Annotated[str | None, typer.Option(help="Made of dataset, shift and method if not given.")] = None,
+    study_name: Annotated[
+        str | None, typer.Option(help="Made of dataset, domain, shift and method if not given.")
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Trials at once, one thread each.")] = 2,
     timeout: Annotated[float | None, typer.Option(min=0, help="Seconds after which no trial begins.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try trials again that failed.")] = False,
@@ -206,7 +208,7 @@ def tune(
         setting=setting,
         given=given,
         only=[name.strip() for text in only or [] for name in text.split(",") if name.strip()],
-        search=dict(_pair(text, "--search", "lr=0.001:0.1:log") for text in search or []),
+        search=dict(_pair(text, "--search", "lr=0.001:0.1:log", "NAME=RANGE") for text in search or []),
         seeds=seeds,
         select=select,
         sampler=sampler,
@@ -301,7 +303,9 @@ def reproduce(
 
 @app.command()
 def report(
-    runs: Annotated[Path, typer.Argument(help="Folder of runs, of `mario reproduce` or `mario run`.")],
+    runs: Annotated[
+        Path, typer.Argument(help="Folder that holds folders of runs, of `mario reproduce` or `mario run`.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page; pictures go beside it.")] = Path("report.html"),
     document: Annotated[Path | None, typer.Option(help="Markdown file whose tables are to be written anew.")] = None,
     root: Root = None,
@@ -326,10 +330,10 @@ def methods(
         show_settings(name, as_json)
 
 
-def _pair(text: str, option: str = "--set", example: str = "epochs=20") -> tuple[str, str]:
+def _pair(text: str, option: str = "--set", example: str = "epochs=20", form: str = "NAME=VALUE") -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise MarioError(f"{option} takes NAME=VALUE such as {example}, got '{text}'")
+        raise MarioError(f"{option} takes {form} such as {example}, got '{text}'")
     return name.strip(), value.strip()
 
 
@@ -354,6 +358,11 @@ def main() -> None:
         # Whoever read our output has gone; Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
+    except (NotADirectoryError, FileExistsError, PermissionError) as error:
+        if debug:
+            raise
+        _complain(f"error: cannot write in {error.filename}: {error.strerror}; choose another folder")
+        sys.exit(WRONG_INPUT)
     except Exception as error:
         if debug:
             raise

@@ -12,7 +12,7 @@ from mario.cli.progress import follow, lasting
 from mario.cli.report import show_tables, write_pages, write_tables
 from mario.errors import MarioError, RunFailedError
 from mario.experiments import store
-from mario.experiments.launch import launch
+from mario.experiments.launch import check_launcher, launch
 from mario.experiments.launch.standing import Pace, Task, tasks_of
 from mario.experiments.plan import Plan, PlannedCase, collect, make_plan, read_plans, with_earlier
 from mario.experiments.study import Study
@@ -59,6 +59,7 @@ def reproduce(
         raise MarioError("a document has what was run in full: leave --quick or --document out")
     if document:
         check_markers(document, [study.name for study, _ in chosen])
+    check_launcher(launcher, slurm or {})
     if dry_run:
         _foretell(console, [plan for _, plan in chosen], out, workers, retry_failed)
         return
@@ -109,6 +110,8 @@ def _foretell(console: Console, plans: Sequence[Plan], out: Path, workers: int, 
     if retry_failed:
         for task in tasks.values():
             task.state = store.WAITING if task.state in (store.FAILED, store.BROKEN) else task.state
+    if not tasks and any(case.missing for plan in plans for case in plan.cases):
+        raise MarioError("nothing can run, for want of files: `mario data fetch NAME`, MARIO_DATA or --root would do")
     left = [task for task in tasks.values() if task.undone]
     total = f"in all {len(tasks)} runs, {len(left)} to do, {_duration(left, out, workers)}"
     console.print(total, highlight=False, soft_wrap=True)

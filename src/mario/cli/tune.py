@@ -44,6 +44,8 @@ def tune_one(
     out = out or tuning.folder / "tune" / f"{tuning.name}.toml"
     if out.suffix not in (".toml", ".json"):
         raise MarioError(f"settings are written to .toml or .json, got {out}")
+    if out.parent.exists() and not out.parent.is_dir():
+        raise MarioError(f"cannot write {out}: {out.parent} is not a folder")
     pairs = "1 split and seed" if len(tuning.pairs) == 1 else f"{len(tuning.pairs)} splits and seeds"
     console.print(
         f"{tuning.method} on {tuning.dataset}, {tuning.domain}, {tuning.shift}, {tuning.setting}; by {tuning.select} "

@@ -19,8 +19,12 @@ def plan_of_runs(folder: Path) -> Plan:
     Runs of one method with other settings are rows of their own, labelled by what differs.
     """
     found = _once(path for path in sorted(folder.glob("*/settings.json")) if ".broken-" not in path.parent.name)
+    if not found and (folder / "settings.json").is_file():
+        raise MarioError(f"{folder} is a single run: give the folder that it lies in, {folder.resolve().parent}")
     if not found:
-        raise MarioError(f"{folder} holds no runs: give the folder that `mario run` or `mario reproduce` wrote into")
+        raise MarioError(
+            f"{folder} holds no runs: give a folder with a folder for each run, such as runs or runs/paper"
+        )
     cases: dict[tuple[str, ...], list[tuple[str, dict[str, Any]]]] = {}
     for name, run in found:
         cases.setdefault(tuple(run[key] for key in CASE), []).append((name, run))

@@ -84,6 +84,8 @@ def read_study(name: str, text: str, where: str) -> Study:
     _check_keys(table, (*_STUDY_KEYS, *shared_keys), where)
     shared = {key: table[key] for key in shared_keys if key in table}
     listed = _list(table, "cases", where)
+    if not listed:
+        raise MarioError(f"{where} needs cases: docs/experiments.md has the form")
     for case in listed:
         _check_keys(case, _CASE_KEYS, f"a case of {where}")
     show = tuple(_list(table, "show", where)) if "show" in table else ("table",)
@@ -91,6 +93,8 @@ def read_study(name: str, text: str, where: str) -> Study:
         choose(f"show in {where}", shown, SHOWN)
     levels = {CATALOGUE[choose(f"dataset in {where}", str(c.get("dataset")), tuple(CATALOGUE))].level for c in listed}
     named = _list(table, "rows", where)
+    if not named and "table" in show:  # what shows no scores of methods may have none
+        raise MarioError(f"{where} needs rows: docs/experiments.md has the form")
     grid = table.get("grid", {})
     if not isinstance(grid, dict) or not all(isinstance(values, list) and values for values in grid.values()):
         raise MarioError(f"grid in {where} must be a table with a list of values for each setting, got {grid!r}")
@@ -138,6 +142,9 @@ def _case(
     named = [label for name in told.get("rows", []) for label in (others if name == OTHERS else [name])]
     for label in named:
         choose(f"row of a case in {where}", label, tuple(labels))
+    for key in ("matched", "one_split"):
+        if not isinstance(told.get(key, False), bool):
+            raise MarioError(f"{key} in {where} must be true or false, got {told[key]!r}")
     for part in (told, told["quick"]):
         for key in ("seeds", "checkpoints", "epochs"):
             if key in part and (key, part[key]) != ("epochs", "own"):

@@ -12,7 +12,19 @@ from mario.experiments.launch.standing import Standing
 
 LAUNCHERS = ("local", "slurm")
 
-__all__ = ["LAUNCHERS", "Standing", "launch"]
+__all__ = ["LAUNCHERS", "Standing", "check_launcher", "launch"]
+
+
+def check_launcher(launcher: str, slurm: Mapping[str, str]) -> None:
+    """Refuse a launcher that does not exist, and parameters of Slurm that are none or not for it."""
+    if launcher not in LAUNCHERS:
+        raise MarioError(f"there is no launcher '{launcher}'; there are {', '.join(LAUNCHERS)}")
+    if slurm and launcher != "slurm":
+        raise MarioError(f"parameters of Slurm ({', '.join(slurm)}) need the launcher slurm, not {launcher}")
+    if slurm:
+        from mario.experiments.launch.slurm import parameters
+
+        parameters(slurm, ())
 
 
 def launch(
@@ -45,12 +57,9 @@ def launch(
         >>> last.done_runs, last.total_runs, last.seconds_left
         (0, 0, 0.0)
     """
-    if launcher not in LAUNCHERS:
-        raise MarioError(f"there is no launcher '{launcher}'; there are {', '.join(LAUNCHERS)}")
+    check_launcher(launcher, slurm or {})
     if workers < 1:
         raise MarioError(f"workers has to be at least 1, got {workers}")
-    if slurm and launcher != "slurm":
-        raise MarioError(f"parameters of Slurm ({', '.join(slurm)}) need the launcher slurm, not {launcher}")
     _check_folder(folder)
     if launcher == "slurm":
         from mario.experiments.launch.slurm import launch_slurm
