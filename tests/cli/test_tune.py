@@ -1,9 +1,9 @@
 """``mario tune`` and ``mario run --settings``, in this process but for the worker."""
 
-from pathlib import importlib
+import importlib
+from pathlib import Path
 from typing import Any
 
-import Path
 import pytest
 from typer.testing import CliRunner
 
@@ -31,6 +31,11 @@ def mario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         return done.output
 
     return call
+
+
+def module(name: str) -> Any:
+    """A module of the command line: `mario.cli.NAME` is the command itself as long as nobody has imported the module."""
+    return importlib.import_module(f"mario.cli.{name}")
 
 
 def test_the_best_settings_go_to_mario_run(tmp_path: Path, mario: Any) -> None:
@@ -65,7 +70,7 @@ def test_settings_of_another_dataset_bring_no_shift(
         said.append((args, kwargs))
         raise MarioError("enough")
 
-    monkeypatch.setattr("mario.cli.run.Run.plan", plan)
+    monkeypatch.setattr(module("run").Run, "plan", plan)
     with pytest.raises(MarioError, match="enough"):
         mario("run", "good-cbas", "--settings", "a.toml")
     assert said[0][0] == ("good-cbas", "grace")
@@ -81,8 +86,7 @@ def test_all_failed(mario: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         study.optimize(_fail, n_trials=1, catch=(ValueError,))
         return iter(())
 
-    # By name it may be the command of the same name, as long as nobody has imported the module.
-    monkeypatch.setattr(importlib.import_module("mario.cli.tune"), "tune", broken)
+    monkeypatch.setattr(module("tune"), "tune", broken)
     with pytest.raises(RunFailedError, match="all of 1 trials failed, the last: the disk is round"):
         mario(*TUNE, "--trials", "1")
 
