@@ -34,7 +34,7 @@ def mario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def module(name: str) -> Any:
-    """A module of the command line: `mario.cli.NAME` is the command itself as long as nobody has imported the module."""
+    """A module of the command line: `mario.cli.NAME` is the command as long as nobody has imported the module."""
     return importlib.import_module(f"mario.cli.{name}")
 
 
