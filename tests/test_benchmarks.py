@@ -14,4 +14,6 @@ MODULES = [module.name for module in pkgutil.iter_modules([str(ROOT / "benchmark
 @pytest.mark.parametrize("name", MODULES)
 def test_a_benchmark_can_be_imported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(ROOT), *sys.path])
-    importlib.import_module(f"benchmarks.{name}")
+    module = importlib.import_module(f"benchmarks.{name}")
+    assert module.__doc__
+    assert not hasattr(module, "main") or f"python -m benchmarks.{name}" in module.__doc__, "it says how to run it"

@@ -142,7 +142,7 @@ def test_what_does_not_exist_is_named_with_what_does(call: Call) -> None:
         (("tiny.toml", "--dry-run", "--slurm", "time=3"), "need the launcher slurm, not local"),
         (("tiny.toml", "--launcher", "slurm", "--slurm", "1x=2"), "got '1x'"),
         (("tiny.toml", "--dry-run", "--datasets", "good-cora"), "nothing can run, for want of files"),
-        (("tiny.toml", "--out", "tiny.toml"), "cannot write in tiny.toml"),
+        (("tiny.toml", "--out", "tiny.toml"), "tiny.toml/plans cannot be used: Not a directory; choose another"),
         (("tiny.toml", "--slurm", "time"), "--slurm takes NAME=VALUE"),
         (("tiny.toml", "--document", "absent.md"), "there is no file absent.md"),
         (("tiny.toml", "--document", "absent.md", "--quick"), "leave --quick or --document out"),

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from mario.cli import app
 from mario.errors import MarioError, RunFailedError
 from mario.experiments import tune as tune_module
-from mario.experiments.tune import Tuning
+from mario.experiments.tune_plan import Tuning
 from mario.files import read_json
 
 TINY = ["hidden=8", "layers=1", "epochs=2", "steps_per_epoch=1", "probe_epochs=2", "checkpoints=2"]

@@ -23,6 +23,10 @@ def test_the_side_is_that_of_the_ranks_and_not_of_the_mean() -> None:
     assert (test.side, test.mean_difference < 0) == (1, True)
     assert paired([0.1, 0.2], [0.2, 0.1]).side == 0
     assert paired([0.0, 0.1, 0.1], [0.0, 0.3, 0.2]).side == -1
+    assert paired([0.1, 0.2, 0.0, 0.5, 0.5], [0.0, 0.0, 0.4, 0.5, 0.5]).side == 0, "tied pairs have no rank"
+    assert test.shown(0.01, 0.05) == 0, "ranks and mean disagree"
+    above = paired([0.2, 0.4], [0.1, 0.1])
+    assert [above.shown(p, 0.05) for p in (0.01, 0.05, None)] == [1, 0, 0]
 
 
 def test_summarise_divides_by_n_minus_one() -> None:

@@ -104,14 +104,14 @@ def test_settings_that_came_since_the_look_are_no_stranger(tmp_path: Path) -> No
         store.refuse_strangers(tmp_path)
 
 
-def test_who_changes_plans_waits_for_others(tmp_path: Path) -> None:
+def test_who_has_patience_waits_for_others(tmp_path: Path) -> None:
     order = []
 
     def other() -> None:
-        with store.one_at_a_time(tmp_path):
+        with store.alone_in(tmp_path, patience=60):
             order.append("second")
 
-    with store.one_at_a_time(tmp_path):
+    with store.alone_in(tmp_path):
         thread = threading.Thread(target=other)
         thread.start()
         time.sleep(0.1)

@@ -14,7 +14,8 @@ import pytest
 from optuna.trial import FrozenTrial, TrialState
 
 from mario.errors import RunFailedError
-from mario.experiments.tune import Tuning, counted, open_study
+from mario.experiments.tune import counted, open_study
+from mario.experiments.tune_plan import Tuning
 
 pytestmark = pytest.mark.timeout(900)  # seconds where nothing else runs, and many times that where much does
 

@@ -361,7 +361,7 @@ def main() -> None:
     except (NotADirectoryError, FileExistsError, PermissionError) as error:
         if debug:
             raise
-        _complain(f"error: cannot write in {error.filename}: {error.strerror}; choose another folder")
+        _complain(f"error: {error.filename} cannot be used: {error.strerror}; choose another file or folder")
         sys.exit(WRONG_INPUT)
     except Exception as error:
         if debug:

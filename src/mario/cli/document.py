@@ -27,9 +27,13 @@ def check_markers(document: Path, names: Iterable[str]) -> str:
     return text
 
 
-def has_place(document: Path, name: str) -> bool:
-    """Whether ``document`` has the two lines that a study's tables are written between."""
-    return _has(check_markers(document, ()), BEGIN.format(name), END.format(name))
+def places(document: Path, names: Sequence[str]) -> list[str]:
+    """Those of the studies that ``document`` has a place for; an error if it has none at all."""
+    text = check_markers(document, ())
+    found = [name for name in names if _has(text, BEGIN.format(name), END.format(name))]
+    if not found:
+        check_markers(document, names)
+    return found
 
 
 def _has(text: str, begin: str, end: str) -> bool:

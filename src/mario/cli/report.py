@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mario.cli.document import check_markers, has_place, write_document
+from mario.cli.document import places, write_document
 from mario.errors import MarioError
 from mario.experiments.loose_runs import plan_of_runs
 from mario.experiments.plan import Collected, collect, read_plans
@@ -17,14 +17,12 @@ def report_runs(runs: Path, out: Path, *, document: Path | None = None, root: Pa
     if not runs.is_dir():
         raise MarioError(f"there is no folder {runs}")
     plans = read_plans(runs) or [plan_of_runs(runs)]
-    places = [plan.study for plan in plans if document and has_place(document, plan.study)]
-    if document and not places:
-        check_markers(document, [plans[0].study])  # says what is missing
+    placed = places(document, [plan.study for plan in plans]) if document else []
     console = Console()
     collected = [collect(plan, runs) for plan in plans]
     show_tables(console, collected)
     if document:
-        write_tables(console, document, [study for study in collected if study.plan.study in places], collected)
+        write_tables(console, document, [study for study in collected if study.plan.study in placed], collected)
     command = next((plan.command for plan in plans if plan.command), "")
     write_pages(console, collected, out, command=command, root=root)
 

@@ -63,7 +63,7 @@ def reproduce(
     if dry_run:
         _foretell(console, [plan for _, plan in chosen], out, workers, retry_failed)
         return
-    with store.one_at_a_time(out / "plans"):
+    with store.alone_in(out / "plans", patience=60):  # another launch writes its plans in a moment
         earlier = {plan.study: plan for plan in read_plans(out)}
         whole = [with_earlier(plan, study, earlier.get(study.name), root) for study, plan in chosen]
         for plan in whole:

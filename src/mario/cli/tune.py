@@ -12,7 +12,6 @@ from mario.experiments.search_space import spread
 from mario.experiments.tune import (
     FrozenTrial,
     TrialState,
-    Tuning,
     counted,
     importance,
     open_study,
@@ -21,6 +20,7 @@ from mario.experiments.tune import (
     tune,
     write_best,
 )
+from mario.experiments.tune_plan import Tuning
 from mario.experiments.tune_storage import without_password
 
 SHOWN = 10

@@ -1,11 +1,9 @@
 """A job: a run before its graph is loaded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from mario.experiments import store
 from mario.experiments.run import Run
 
 
@@ -40,13 +38,3 @@ class Job:
             seed=self.seed,
             given=self.given,
         )
-
-
-def results(jobs: Sequence[Job], folder: Path) -> list[dict[str, Any]]:
-    """The results of ``jobs`` that are done, each with its row's ``label`` as ``method``."""
-    found = []
-    for job in jobs:
-        where = folder / job.plan().digest()
-        if result := store.read_result(where):
-            found.append({**result, "method": job.label or job.method, "folder": str(where)})
-    return found

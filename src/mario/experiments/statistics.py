@@ -68,6 +68,14 @@ class Paired:
     losses: int
     by_split: BySplit | None
 
+    def shown(self, p: float | None, level: float) -> int:
+        """1 or −1 if a is shown above or below b at ``level``; ``p`` is that of the test, or a corrected one.
+
+        Where ranks and mean point to different sides, as they may over cases of different scale, neither is shown: 0.
+        """
+        agreed = self.side * self.mean_difference > 0
+        return self.side if agreed and p is not None and p < level else 0
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -166,14 +174,14 @@ def paired(
         raise MarioError(f"resamples must be at least 1, got {resamples}")
     difference = np.round(_finite("a", list(a)) - _finite("b", list(b)), _DECIMALS)
     low, high = _bootstrap(difference, confidence, resamples, seed)
-    signed = np.sign(difference) * stats.rankdata(np.where(difference == 0, 0.0, np.abs(difference)))
+    p, side = _wilcoxon(difference)
     return Paired(
         n=len(difference),
         mean_difference=float(difference.mean()),
         ci_low=low,
         ci_high=high,
-        p_wilcoxon=_wilcoxon(difference),
-        side=int(np.sign(signed.sum())),
+        p_wilcoxon=p,
+        side=side,
         wins=int((difference > 0).sum()),
         ties=int((difference == 0).sum()),
         losses=int((difference < 0).sum()),
@@ -249,13 +257,11 @@ def _bootstrap(difference: NDArray[np.float64], confidence: float, resamples: in
     return float(low), float(high)
 
 
-def _wilcoxon(difference: NDArray[np.float64]) -> float | None:
-    """Exact two-sided p of the signed-rank test; pairs without a difference are left out, as Wilcoxon does.
+def _wilcoxon(difference: NDArray[np.float64]) -> tuple[float | None, int]:
+    """Exact two-sided p of the signed-rank test, and its side; pairs without a difference are left out, as by Wilcoxon.
 
     Scores are ratios of small counts and often tie, for which scipy has either an approximation or a slow enumeration.
     """
-    if len(difference) < 2:
-        return None
     known = difference[difference != 0]
     ranks = np.rint(2 * stats.rankdata(np.abs(known))).astype(int)  # twice the ranks: ties have halves
     total = int(ranks.sum())
@@ -266,7 +272,8 @@ def _wilcoxon(difference: NDArray[np.float64]) -> float | None:
         heads[rank:] = chance[: total + 1 - rank]
         chance = (chance + heads) / 2.0
     positive = int(ranks[known > 0].sum())
-    return min(1.0, 2.0 * float(chance[: min(positive, total - positive) + 1].sum()))
+    p = min(1.0, 2.0 * float(chance[: min(positive, total - positive) + 1].sum()))
+    return p if len(difference) > 1 else None, int(np.sign(2 * positive - total))
 
 
 def _by_key(argument: str, results: Iterable[Mapping[str, Any]], score: str) -> dict[tuple[Any, ...], float]:

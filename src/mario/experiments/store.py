@@ -138,8 +138,11 @@ def _line(error: BaseException) -> str:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which the system lets go of when the process ends in whatever way."""
+def alone_in(folder: Path, *, patience: float = 0.2) -> Iterator[None]:
+    """Hold the folder's lock, which the system lets go of when the process ends in whatever way.
+
+    Whoever only looks holds it for a moment; after ``patience`` seconds it is somebody at work, and an error.
+    """
     try:
         import fcntl
     except ImportError:  # Windows has no such locks
@@ -147,36 +150,21 @@ def alone_in(folder: Path) -> Iterator[None]:
         return
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("a+", encoding="utf-8") as file:
-        for _ in range(20):
+        until = time.monotonic() + patience
+        while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except OSError as error:
                 _refuse_lockless(error, folder)
-            time.sleep(0.01)  # whoever only looks holds it for less than this
-        else:
+            time.sleep(0.01)
+            if time.monotonic() < until:
+                continue
             raise HeldError(f"another process is at work in {folder}: wait for it or stop it ({holder(folder)})")
         with suppress(OSError):  # a full disk: it is only to be read by people
             file.truncate(0)
             file.write(f"{socket.gethostname()} {os.getpid()}\n")
             file.flush()
-        yield
-
-
-@contextmanager
-def one_at_a_time(folder: Path) -> Iterator[None]:
-    """Wait for the folder's lock and hold it, for what takes a moment."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        except OSError as error:
-            _refuse_lockless(error, folder)
         yield
 
 

@@ -130,8 +130,7 @@ def _case(
         quick = layer.get("quick", {})
         _check_keys(quick, _QUICK_KEYS, f"quick in {where}")
         for part in (layer, quick):
-            if not isinstance(part.get("given", {}), dict):
-                raise MarioError(f"given in {where} must be a table of settings, got {part['given']!r}")
+            _check_given(part, where)
         told = {
             **told,
             **layer,
@@ -178,8 +177,7 @@ def _rows(
         if not isinstance(entry, dict):
             raise MarioError(f"a row in {where} is the name of a method or a table with {', '.join(_ROW_KEYS)}")
         _check_keys(entry, _ROW_KEYS, f"a row of {where}")
-        if not isinstance(entry.get("given", {}), dict):
-            raise MarioError(f"given in {where} must be a table of settings, got {entry['given']!r}")
+        _check_given(entry, where)
     named = {entry.get("method", entry.get("label")) for entry in entries}
     rows: list[Row] = []
     others: list[str] = []
@@ -243,6 +241,11 @@ def _check_keys(table: Any, known: Sequence[str], where: str) -> None:
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known)}"
             raise MarioError(f"{where} has an unknown key '{key}'; {hint}")
+
+
+def _check_given(table: Mapping[str, Any], where: str) -> None:
+    if not isinstance(table.get("given", {}), dict):
+        raise MarioError(f"given in {where} must be a table of settings, got {table['given']!r}")
 
 
 def _check_count(key: str, value: Any, where: str) -> None:

@@ -44,11 +44,8 @@ class Comparison:
     def verdict(self) -> str:
         if self.pooled is None:
             return NOT_RUN
-        test = self.pooled.test
-        # Ranks and mean may point to different sides where cases differ in scale: then neither is shown.
-        if self.p_holm is None or self.p_holm >= LEVEL or test.side * test.mean_difference <= 0:
-            return NOT_SHOWN
-        return HELD if (test.side < 0) == self.less else CONTRADICTED
+        shown = self.pooled.test.shown(self.p_holm, LEVEL)
+        return {0: NOT_SHOWN, -1 if self.less else 1: HELD}.get(shown, CONTRADICTED)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.launch.tiny import job
 from mario.errors import MarioError, RunFailedError
-from mario.experiments.job import results
+from mario.experiments import store
 from mario.experiments.launch import launch
 
 
@@ -21,7 +21,8 @@ def test_runs_in_parallel_and_a_failure_stops_no_other(tmp_path: Path) -> None:
     ) as raised:
         told.extend(launch([good[0], bad, good[1]], tmp_path, workers=2))
     assert "the loss is not finite" in str(raised.value)
-    assert [result["seed"] for result in results(good, tmp_path)] == [0, 1]
+    found = [store.read_result(tmp_path / each.plan().digest()) for each in good]
+    assert [result["seed"] for result in found if result] == [0, 1]
     error = (tmp_path / bad.plan().digest() / "error.txt").read_text()
     assert error.startswith("grace on good-cbas (concept) with split seed 0 and seed 0")
     assert "Traceback" in error

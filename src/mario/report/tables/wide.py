@@ -183,9 +183,7 @@ def wide_table(collected: Collected) -> WideTable:
 
 
 def _direction(test: Paired | None, p_holm: float | None) -> str:
-    if test is None or p_holm is None or p_holm >= LEVEL or test.side * test.mean_difference <= 0:
-        return ""
-    return "above" if test.side > 0 else "below"
+    return {1: "above", -1: "below"}.get(test.shown(p_holm, LEVEL) if test else 0, "")
 
 
 def _overall(collected: Collected, rows: Sequence[LongRow], labels: Sequence[str]) -> tuple[Overall | None, ...]:
