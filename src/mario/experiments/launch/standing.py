@@ -106,19 +106,23 @@ class Pace:
             kind = (result["method"], result["dataset"])
             self.measured.setdefault(kind, []).append(result["seconds"] / result["steps"])
 
-    def seconds_per_step(self, kind: tuple[str, str]) -> float | None:
-        """The mean of this kind; else of all kinds on its dataset; else of all kinds."""
+    def rates(self, kinds: Iterable[tuple[str, str]]) -> dict[tuple[str, str], float | None]:
+        """Seconds a step: the mean of the kind; else of all kinds on its dataset; else of all kinds."""
         means = {known: sum(rates) / len(rates) for known, rates in self.measured.items()}
-        near = [means[kind]] if kind in means else [rate for known, rate in means.items() if known[1] == kind[1]]
-        near = near or list(means.values())
-        return sum(near) / len(near) if near else None
+        found: dict[tuple[str, str], float | None] = {}
+        for kind in kinds:
+            near = [means[kind]] if kind in means else [rate for known, rate in means.items() if known[1] == kind[1]]
+            near = near or list(means.values())
+            found[kind] = sum(near) / len(near) if near else None
+        return found
 
     def seconds(self, tasks: Sequence[Task], workers: int) -> float | None:
         """How long ``workers`` will take for what is left of ``tasks``; None as long as nothing was measured."""
         left = []
+        rates = self.rates({task.kind for task in tasks if task.undone})  # once a kind: this is asked for all the time
         for task in tasks:
             if task.undone:
-                known = self.seconds_per_step(task.kind)
+                known = rates[task.kind]
                 rate = known if task.kind in self.measured else task.seconds_per_step() or known
                 if rate is None:
                     return None
