@@ -46,10 +46,9 @@ def test_time_is_not_known_until_something_was_measured(tmp_path: Path) -> None:
 def test_the_nearest_kind_of_run_tells(tmp_path: Path) -> None:
     write(tmp_path, runs(0)[0], seconds=100.0)
     write(tmp_path, job("erm", epochs=100), seconds=10.0)
-    pace = Pace.of_folder(tmp_path)
-    assert pace.seconds_per_step(("grace", "good-cbas")) == pytest.approx(1.0)
-    assert pace.seconds_per_step(("dgi", "good-cbas")) == pytest.approx(0.55)
-    assert pace.seconds_per_step(("dgi", "webkb")) == pytest.approx(0.55)
+    rates = {("grace", "good-cbas"): 1.0, ("dgi", "good-cbas"): 0.55, ("dgi", "webkb"): 0.55}
+    assert Pace.of_folder(tmp_path).rates(rates) == pytest.approx(rates)
+    assert Pace().rates(rates) == dict.fromkeys(rates)
     assert expected(runs(7, 8, 9, 10), tmp_path, workers=2) == pytest.approx(200.0)
 
 
