@@ -1,6 +1,7 @@
 """Plans: written, read again, grown piece by piece; and what their runs have come to."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,10 @@ def names(plan: Plan) -> list[tuple[str, str, int]]:
 def test_a_plan_is_written_and_read_whole(tiny: Study, tmp_path: Path) -> None:
     plan = make_plan(tiny, command="mario reproduce tiny.toml")
     path = plan.write(tmp_path)
-    assert path == tmp_path / "plans" / "tiny.json"
+    assert [path] == list((tmp_path / "plans").glob("tiny.*.json"))
     written = json.loads(path.read_text())
     told = {"study", "title", "paper", "show", "reference", "subject", "note", "quick", "command", "rows", "cases"}
-    assert set(written) == told
+    assert set(written) == told | {"order"}
     run = written["cases"][0]["runs"][1]
     assert (run["label"], run["split_seed"], run["seed"]) == ("two layers", 0, 0)
     again = read_plans(tmp_path)[0]
@@ -62,8 +63,8 @@ def test_plans_are_in_the_order_of_the_paper_and_what_is_no_plan_is_named(tiny: 
         make_plan(study, quick=True, datasets=["good-cbas"]).write(tmp_path)
     assert [plan.study for plan in read_plans(tmp_path)] == ["ablation", "encoders", "tiny"]
     assert read_plans(tmp_path / "elsewhere") == []
-    (tmp_path / "plans" / "ablation.json").write_text("{}")
-    with pytest.raises(MarioError, match=r"ablation\.json is no plan"):
+    (tmp_path / "plans" / "ablation.01234567.json").write_text("{}")
+    with pytest.raises(MarioError, match=r"ablation\.01234567\.json is no plan"):
         read_plans(tmp_path)
 
 
@@ -107,6 +108,33 @@ def test_pieces_of_a_study_grow_into_one_plan(tiny: Study) -> None:
     }
     assert with_earlier(covariate, tiny, one_row).rows == ("random-init", "two layers", "erm", "grace")
     assert with_earlier(concept, tiny, None) is concept
+
+
+def test_what_several_machines_asked_for_is_merged_by_copying_folders(tiny: Study, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    make_plan(tiny, datasets=["good-cbas-concept"], command="one").write(here)
+    more = make_plan(tiny, datasets=["good-cbas-covariate"], command="other")
+    shutil.copy(more.write(there), here / "plans")
+    (both,) = read_plans(here)
+    assert names(both) == names(make_plan(tiny, datasets=["good-cbas"]))
+    assert (both.rows, both.command) == (("random-init", "two layers", "grace"), "one\nother")
+    again = with_earlier(make_plan(tiny, datasets=["good-cbas-concept"], command="one"), tiny, both)
+    again.write(here)
+    assert len(list((here / "plans").iterdir())) == 1, "one file takes the place of those it holds"
+    assert names(read_plans(here)[0]) == names(again)
+    other = read_study("tiny", TINY.replace("epochs = 1", "epochs = 2", 1), "tiny.toml")
+    shutil.copy(make_plan(other, datasets=["good-cbas-concept"]).write(there), here / "plans")
+    with pytest.raises(MarioError, match="have other settings for random-init on good-cbas-concept"):
+        read_plans(here)
+
+
+def test_every_seed_on_every_split(tiny: Study) -> None:
+    study = read_study("tiny", TINY.replace("seeds = 2", "seeds = 2\nsplits = 3"), "tiny.toml")
+    runs = make_plan(study, datasets=["good-cbas-covariate"]).cases[0]
+    assert [(run.split_seed, run.seed) for run in runs.runs] == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
+    assert runs.asked == 6
+    with pytest.raises(MarioError, match="one_split and splits"):
+        read_study("tiny", TINY.replace("seeds = 2", "seeds = 2\nsplits = 3\none_split = true"), "tiny.toml")
 
 
 def test_a_plan_on_another_schedule_is_not_grown(tiny: Study) -> None:

@@ -1,6 +1,7 @@
 """Verdicts on made-up studies, whichever way they fall."""
 
 import dataclasses
+import importlib
 import re
 import tomllib
 from importlib import resources
@@ -22,6 +23,16 @@ def tables(step: float, *, quick: bool = False) -> list[Collected]:
         rows = {"erm": [0.7] * 5, "grace": [0.8] * 5, "mario": [0.8 + step * d for d in PAIRS]}
         found.append(collected({f"{d}-{shift}": rows for d in ("good-cbas", "good-webkb")}, study=study, quick=quick))
     return found
+
+
+MODULE = importlib.import_module("mario.report.claims")
+ASKED = MODULE._asked
+
+
+@pytest.fixture(autouse=True)
+def _asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the made-up studies have is all that is asked for."""
+    monkeypatch.setattr(MODULE, "_asked", lambda *_: {})
 
 
 def one(studies: list[Collected], name: str) -> Claim:
@@ -59,12 +70,41 @@ def test_a_case_without_runs_keeps_a_claim_on_each_case_from_holding() -> None:
     assert "No runs of both: mario and grace on good-webkb-concept." in numbers(claim)
 
 
+def test_runs_that_are_not_done_keep_a_claim_from_holding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MODULE, "_asked", ASKED)
+    claim = one(tables(1.0), "mario-above-grace")
+    assert claim.verdict == "not shown"
+    assert {"good-twitch-concept", "webkb-covariate", "coauthor-cs-word-concept"} <= set(claim.lacking)
+    assert "good-cbas-concept" not in claim.lacking
+    assert [line for line in numbers(claim) if line.startswith("Not all runs are done, so that nothing is held: good-")]
+    small = one(tables(1.0), "grace-above-supervised-small").comparisons[0]
+    assert (small.verdict, small.lacking) == ("held", ())
+    rows = {"erm": [0.7] * 5, "grace": [0.8, 0.81, 0.82, 0.83, None]}
+    absent = {"good-cbas-concept": "its files are not at hand"}
+    short = collected({"good-webkb-concept": rows, "good-cbas-concept": {}}, missing=absent)
+    (first, *_) = one([short], "grace-above-supervised-small").comparisons
+    assert set(first.lacking) == {"good-webkb-concept", "good-cbas-covariate", "good-webkb-covariate"}
+    assert "Without data: good-cbas-concept." in numbers(one([short], "grace-above-supervised-small"))
+
+
+def test_a_row_that_still_rose_is_named() -> None:
+    curve = [{"step": i, "id_val": 0.5, "ood_val": 0.5 + 0.05 * i} for i in range(10)]
+    study = collected({"good-cbas-concept": {"grace": [0.8] * 5, "mario": [0.9] * 5}})
+    for run in study.cases[0].results:
+        run["folder"] = f"{run['label']}{run['seed']}"
+        if run["label"] == "grace":
+            run["curve"] = curve
+    assert "grace was still rising at the end of its schedule: good-cbas-concept." in numbers(
+        one([study], "mario-above-grace")
+    )
+
+
 def test_five_pairs_a_case_cannot_hold_and_it_is_said() -> None:
     claim = one(tables(1.0), "mario-above-grace-everywhere")
     assert [c.case for c in claim.comparisons][:2] == ["good-cbas-concept", "good-webkb-concept"]
     assert (claim.verdict, claim.possible) == ("not shown", 0)
     assert numbers(claim)[0] == (
-        "OOD, mario − grace on good-cbas-concept: +3.00 (95 % interval +1.80 to +4.20; 5 pairs; 5 won, 0 tied, 0 lost; "
+        "OOD, mario − grace on good-cbas-concept: +3.00 (95 % interval +1.20 to +4.80; 5 pairs; 5 won, 0 tied, 0 lost; "
         "p = 0.250; the paper has +2.64)"
     )
     assert numbers(claim)[-1] == "So few pairs that no scores could have been significant."
@@ -126,6 +166,10 @@ def test_groups_are_told_by_their_medians() -> None:
     assert claim.comparisons[0].groups == (1, 2)
     assert "median above in 1 of 2 groups" in numbers(claim)[0]
     assert claim.verdict == "not shown"
+    held = dataclasses.replace(claim.comparisons[0], p_holm=0.01)
+    assert held.verdict == "not shown", "it is claimed of every group"
+    assert dataclasses.replace(held, groups=(2, 2)).verdict == "held"
+    assert dataclasses.replace(held, every_group=False).verdict == "held"
 
 
 def test_only_the_datasets_of_the_claim() -> None:

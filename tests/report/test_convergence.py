@@ -36,6 +36,13 @@ def test_controls_and_runs_of_few_checkpoints_are_left_out() -> None:
     assert convergence([with_curves(short)]) == []
 
 
+def test_without_a_validation_set_nothing_is_said() -> None:
+    made = with_curves({"graph|cl": [{"train": 0.5}] * 10})
+    (found,) = convergence([made])
+    assert (found.best, found.rising) == (None, ())
+    assert convergence_to_markdown([found]).endswith("| – | – | – | no validation set |")
+
+
 def test_a_run_that_two_studies_share_counts_once() -> None:
     one = with_curves({"mario": curve([0.5] * 10)})
     assert [found.runs for found in convergence([one, one])] == [1]

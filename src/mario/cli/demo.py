@@ -27,8 +27,8 @@ def run_demo(out: Path, *, seeds: int, epochs: int, workers: int) -> None:
     collected = collect(plan, runs)
     table = tabulate(collected.cases[0].results, reference="grace", asked=seeds)
     console.print(to_rich(table))
-    console.print(verdict(table, subject="mario"), highlight=False)
+    console.print(verdict(table, subject="mario"), highlight=False, markup=False)
 
     console.print("drawing the curves and the maps of the embeddings ...")
     page = write_report(out / "index.html", [collected], title=study.title, command=command)
-    console.print(f"open {page.resolve().as_uri()}", highlight=False, soft_wrap=True)
+    console.print(f"open {page.resolve().as_uri()}", highlight=False, markup=False, soft_wrap=True)

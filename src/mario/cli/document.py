@@ -9,6 +9,7 @@ from mario.experiments.statistics import summarise
 from mario.files import write_text
 from mario.report import claims, claims_to_markdown, to_markdown, wide_table
 from mario.report.convergence import convergence, convergence_to_markdown
+from mario.report.numbers import to_md
 
 BEGIN, END = "<!-- study {}: written by `mario reproduce` -->", "<!-- end of study {} -->"
 BEGIN_CLAIMS, END_CLAIMS = "<!-- claims: written by `mario reproduce` -->", "<!-- end of claims -->"
@@ -75,7 +76,12 @@ def section(collected: Collected) -> str:
 
 def validation_table(case: CollectedCase) -> str:
     """Rows by their validation scores alone, for what is chosen without looking at a test set."""
-    lines = [f"**{case.name}, validation scores**", "", "| variant | n | id_val | ood_val |", "|:---|---:|---:|---:|"]
+    lines = [
+        f"**{to_md(case.name)}, validation scores**",
+        "",
+        "| variant | n | id_val | ood_val |",
+        "|:---|---:|---:|---:|",
+    ]
     for label in dict.fromkeys(result["label"] for result in case.results):
         runs = [result["scores"] for result in case.results if result["label"] == label]
         cells = []
@@ -84,5 +90,5 @@ def validation_table(case: CollectedCase) -> str:
             summary = summarise(scores) if scores else None
             spread = f" ± {100 * summary.sd:.2f}" if summary and summary.sd is not None else ""
             cells.append(f"{100 * summary.mean:.2f}{spread}" if summary else "–")
-        lines.append(f"| {label} | {len(runs)} | {' | '.join(cells)} |")
+        lines.append(f"| {to_md(label)} | {len(runs)} | {' | '.join(cells)} |")
     return "\n".join(lines)

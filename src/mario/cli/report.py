@@ -39,7 +39,7 @@ def write_tables(
 ) -> None:
     """The tables of ``collected`` between the markers of ``document``; claims are judged by ``everything``."""
     write_document(document, collected, everything)
-    console.print(f"tables written into {document}", highlight=False, soft_wrap=True)
+    console.print(f"tables written into {document}", highlight=False, markup=False, soft_wrap=True)
 
 
 def write_pages(
@@ -49,4 +49,4 @@ def write_pages(
     console.print("drawing the pictures and writing the page ...")
     title = "MARIO: the paper’s tables and figures" if len(collected) > 1 else collected[0].plan.title
     page = write_report(path, collected, title=title, command=command, root=root)
-    console.print(f"open {page.resolve().as_uri()}", highlight=False, soft_wrap=True)
+    console.print(f"open {page.resolve().as_uri()}", highlight=False, markup=False, soft_wrap=True)

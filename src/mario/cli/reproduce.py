@@ -69,7 +69,7 @@ def reproduce(
         for plan in whole:
             plan.write(out)
     for case in dict.fromkeys((case.dataset, case.missing) for plan in whole for case in plan.cases if case.missing):
-        console.print(f"left out: {case[1]}", highlight=False, soft_wrap=True)
+        console.print(f"left out: {case[1]}", highlight=False, markup=False, soft_wrap=True)
     failure = None
     try:
         jobs = [job for _, plan in chosen for job in plan.jobs()]
@@ -90,7 +90,7 @@ def reproduce(
     except MarioError as error:
         if failure is None:
             raise
-        console.print(str(error), highlight=False, soft_wrap=True)  # what ended the runs is the news
+        console.print(str(error), highlight=False, markup=False, soft_wrap=True)  # what ended the runs is the news
     if failure:
         raise failure
 
@@ -100,13 +100,15 @@ def _foretell(console: Console, plans: Sequence[Plan], out: Path, workers: int, 
     tasks = {task.folder.name: task for task in tasks_of((job for plan in plans for job in plan.jobs()), out)}
     seen: dict[str, str] = {}  # which study asks first for a run
     for plan in plans:
-        console.print(f"{plan.study}: {plan.title}{f' ({plan.paper})' if plan.paper else ''}", highlight=False)
+        console.print(
+            f"{plan.study}: {plan.title}{f' ({plan.paper})' if plan.paper else ''}", highlight=False, markup=False
+        )
         for case in plan.cases:
             labels = "; ".join(dict.fromkeys(run.label for run in case.runs))
             line = f"  {case.name}: {len(case.runs)} runs{f' of {labels}' if labels else ''}"
             remarks = [f"left out, {case.missing}"] if case.missing else _remarks(case, tasks, seen)
             seen |= {run.digest: seen.get(run.digest, plan.study) for run in case.runs}
-            console.print("; ".join([line, *remarks]), highlight=False, soft_wrap=True)
+            console.print("; ".join([line, *remarks]), highlight=False, markup=False, soft_wrap=True)
     if retry_failed:
         for task in tasks.values():
             task.state = store.WAITING if task.state in (store.FAILED, store.BROKEN) else task.state
@@ -114,7 +116,7 @@ def _foretell(console: Console, plans: Sequence[Plan], out: Path, workers: int, 
         raise MarioError("nothing can run, for want of files: `mario data fetch NAME`, MARIO_DATA or --root would do")
     left = [task for task in tasks.values() if task.undone]
     total = f"in all {len(tasks)} runs, {len(left)} to do, {_duration(left, out, workers)}"
-    console.print(total, highlight=False, soft_wrap=True)
+    console.print(total, highlight=False, markup=False, soft_wrap=True)
 
 
 def _remarks(case: PlannedCase, tasks: Mapping[str, Task], seen: Mapping[str, str]) -> list[str]:

@@ -98,7 +98,7 @@ def _carry_out(run: Run, folder: Path, sinks: Sequence[Sink], *, device: str, ro
     complaints = Console(stderr=True, quiet=not spoken)
     data = run.load(root)
     for fault in data.faults:
-        complaints.print(f"known fault of {run.dataset}: {fault}", style="yellow", highlight=False)
+        complaints.print(f"known fault of {run.dataset}: {fault}", style="yellow", highlight=False, markup=False)
     done = (folder / "result.json").exists()
     over = f", {ranks.size()} ranks" if ranks.size() > 1 else ""
     console.print(
@@ -118,4 +118,4 @@ def _carry_out(run: Run, folder: Path, sinks: Sequence[Sink], *, device: str, ro
     show(sinks, folder, data, root)
     if spoken:
         console.print(score_table(read_json(folder / "result.json")))
-        console.print(f"written to {folder}", highlight=False, soft_wrap=True)
+        console.print(f"written to {folder}", highlight=False, markup=False, soft_wrap=True)

@@ -51,12 +51,13 @@ def tune_one(
         f"{tuning.method} on {tuning.dataset}, {tuning.domain}, {tuning.shift}, {tuning.setting}; by {tuning.select} "
         f"over {pairs}; study {tuning.name} in {without_password(tuning.storage)}",
         highlight=False,
+        markup=False,
         soft_wrap=True,
     )
     for key, found in tuning.space.items():
-        console.print(f"  {key}: {found}", highlight=False, soft_wrap=True)
+        console.print(f"  {key}: {found}", highlight=False, markup=False, soft_wrap=True)
     if retry and (count := retry_failed(tuning)):
-        console.print(f"trying {count} trials again that failed", highlight=False)
+        console.print(f"trying {count} trials again that failed", highlight=False, markup=False)
     with progress_bar(console) as progress:
         task = progress.add_task("trials", total=tuning.trials, note="starting")
         for now in tune(tuning, workers=workers, timeout=timeout):
@@ -74,13 +75,15 @@ def tune_one(
     console.print(trial_table(trials, tuning.select))
     if weights := importance(study):
         told = ", ".join(f"{key} {weight:.2f}" for key, weight in list(weights.items())[:5])
-        console.print(f"what decided most (PED-ANOVA, of 1): {told}", highlight=False, soft_wrap=True)
+        console.print(f"what decided most (PED-ANOVA, of 1): {told}", highlight=False, markup=False, soft_wrap=True)
     write_best(tuning, now.best, out)
     settings = ", ".join(f"{key}={value}" for key, value in spread(now.best.params).items())
     console.print(
         f"best: trial {now.best.number}, {tuning.select} {now.best.values[0]:.4f}: {settings}", soft_wrap=True
     )
-    console.print(f"written to {out}: mario run {tuning.dataset} --settings {out}", highlight=False, soft_wrap=True)
+    console.print(
+        f"written to {out}: mario run {tuning.dataset} --settings {out}", highlight=False, markup=False, soft_wrap=True
+    )
 
 
 def trial_table(trials: list[FrozenTrial], select: str) -> Table:

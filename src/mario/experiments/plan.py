@@ -1,10 +1,14 @@
 """A plan: a study made concrete, as a JSON file in the folder of the runs.
 
-``RUNS/plans/NAME.json`` lists every run that was asked for, by the name of its folder. A report reads plans and run
-folders and nothing else, so results of several machines are merged by copying folders.
+``RUNS/plans/NAME.HASH.json`` lists every run that was asked for, by the name of its folder. A report reads plans and
+run folders and nothing else, so results of several machines are merged by copying folders: a file is named by what it
+asks for, and what several files ask for one study is its plan.
 """
 
 import dataclasses
+import glob
+import hashlib
+import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -58,7 +62,10 @@ class PlannedCase:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A study with every run that it takes. ``rows`` are its labels in order; ``command`` is how it was asked for."""
+    """A study with every run that it takes. ``rows`` are its labels in order; ``command`` is how it was asked for.
+
+    ``order`` are the cases and rows of the whole study, of which a plan may be a part.
+    """
 
     study: str
     title: str
@@ -71,15 +78,21 @@ class Plan:
     command: str = ""
     rows: tuple[str, ...] = ()
     cases: tuple[PlannedCase, ...] = ()
+    order: tuple[str, ...] = ()
 
     def jobs(self) -> list[Job]:
         """What can be run: all but the cases whose data is missing."""
         return [run.job for case in self.cases if not case.missing for run in case.runs]
 
     def write(self, folder: Path) -> Path:
-        """Write ``folder/plans/NAME.json``."""
-        path = folder / "plans" / f"{self.study}.json"
-        write_json(path, self.as_dict())
+        """Write ``folder/plans/NAME.HASH.json`` in the place of all other plans of this study."""
+        written = self.as_dict()
+        digest = hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()[:8]
+        path = folder / "plans" / f"{self.study}.{digest}.json"
+        write_json(path, written)
+        for other in plan_files(folder, self.study):
+            if other != path:
+                other.unlink(missing_ok=True)
         return path
 
     def as_dict(self) -> dict[str, Any]:
@@ -87,6 +100,7 @@ class Plan:
             **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)},
             "show": list(self.show),
             "rows": list(self.rows),
+            "order": list(self.order),
             "cases": [
                 {
                     **{f.name: getattr(case, f.name) for f in dataclasses.fields(case)},
@@ -120,7 +134,8 @@ class Plan:
             )
             for case in written["cases"]
         )
-        return cls(**{**written, "show": tuple(written["show"]), "rows": tuple(written["rows"]), "cases": tuple(cases)})
+        lists = {key: tuple(written[key]) for key in ("show", "rows", "order")}
+        return cls(**{**written, **lists, "cases": tuple(cases)})
 
 
 @dataclass
@@ -201,6 +216,7 @@ def make_plan(
         command=command,
         rows=_labels(study, cases),
         cases=tuple(cases),
+        order=(*(case.name for case in study.cases), *(row.label for row in study.rows)),
     )
 
 
@@ -234,7 +250,9 @@ def with_earlier(plan: Plan, study: Study, earlier: Plan | None, root: str | os.
         if name in facts and (runs[name] or not study.rows):
             merged = sorted(runs[name].values(), key=lambda run: (run.seed, rank.get(run.label, len(rank))))
             cases.append(replace(facts[name], asked=_asked(merged), runs=tuple(merged)))
-    return replace(plan, rows=_labels(study, cases), cases=tuple(cases))
+    more = {run.digest for case in cases for run in case.runs} - {run.digest for c in plan.cases for run in c.runs}
+    command = _both_commands(earlier.command, plan.command) if more else plan.command
+    return replace(plan, command=command, rows=_labels(study, cases), cases=tuple(cases))
 
 
 def _labels(study: Study, cases: Iterable[PlannedCase]) -> tuple[str, ...]:
@@ -263,11 +281,59 @@ def missing_data(dataset: str, root: str | os.PathLike[str] | None = None) -> st
     return f"the files of {dataset} are not at hand ({named}); `mario data fetch {dataset}` downloads them"
 
 
+def plan_files(folder: Path, study: str | None = None) -> list[Path]:
+    """The files of the plans in ``folder``, of one study or of all."""
+    return sorted((folder / "plans").glob(f"{'*' if study is None else glob.escape(study)}.????????.json"))
+
+
 def read_plans(folder: Path) -> list[Plan]:
-    """The plans in ``folder``, the paper's studies first and in its order."""
-    plans = [_read_plan(path) for path in sorted((folder / "plans").glob("*.json"))]
+    """The plans in ``folder``, one a study, the paper's studies first and in its order."""
+    plans: dict[str, Plan] = {}
+    for path in plan_files(folder):
+        plan = _read_plan(path)
+        known = plans.get(plan.study)
+        plans[plan.study] = plan if known is None else _union(known, plan, folder)
     order = {name: rank for rank, name in enumerate(PAPER)}
-    return sorted(plans, key=lambda plan: order.get(plan.study, len(order)))
+    return sorted(plans.values(), key=lambda plan: order.get(plan.study, len(order)))
+
+
+def _union(one: Plan, other: Plan, folder: Path) -> Plan:
+    """What two machines asked for of one study."""
+    if one.quick != other.quick:
+        raise MarioError(
+            f"{folder / 'plans'} has the quick form of {one.study} and the whole: remove the file of one of them"
+        )
+    cases = {case.name: case for case in one.cases}
+    for case in other.cases:
+        known = cases.get(case.name)
+        if known is None:
+            cases[case.name] = case
+            continue
+        runs = {(run.label, run.split_seed, run.seed): run for run in known.runs}
+        for run in case.runs:
+            same = runs.setdefault((run.label, run.split_seed, run.seed), run)
+            if same.digest != run.digest:
+                raise MarioError(
+                    f"two plans of {one.study} in {folder / 'plans'} have other settings for {run.label} on "
+                    f"{case.name}: a table has one schedule, so remove the file of one of them"
+                )
+        merged = sorted(runs.values(), key=lambda run: (run.seed, run.split_seed, _place(one, run.label)))
+        missing = known.missing and case.missing
+        cases[case.name] = replace(known, asked=_asked(merged), missing=missing, runs=tuple(merged))
+    return replace(
+        one,
+        command=_both_commands(one.command, other.command),
+        rows=tuple(sorted({*one.rows, *other.rows}, key=lambda label: _place(one, label))),
+        cases=tuple(sorted(cases.values(), key=lambda case: _place(one, case.name))),
+    )
+
+
+def _place(plan: Plan, name: str) -> tuple[int, str]:
+    return plan.order.index(name) if name in plan.order else len(plan.order), name
+
+
+def _both_commands(one: str, other: str) -> str:
+    return "\n".join(sorted({*one.splitlines(), *other.splitlines()}))
 
 
 def _read_plan(path: Path) -> Plan:
@@ -293,5 +359,7 @@ def collect(plan: Plan, folder: Path) -> Collected:
                 collected.failed.append((run.label, run.split_seed, run.seed, found.reason))
             else:
                 collected.unfinished += 1
+        if collected.results and not (collected.unfinished or collected.failed):
+            collected.missing = None  # its data is elsewhere, and nothing is left to do
         cases.append(collected)
     return Collected(plan, cases)

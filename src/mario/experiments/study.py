@@ -64,6 +64,7 @@ class Case:
     setting: str
     seeds: int
     one_split: bool = False
+    splits: int | None = None
     epochs: int | None
     checkpoints: int
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -81,7 +82,11 @@ class Case:
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Split seed and seed of each run of a row. Where the split is one draw, only the seed changes."""
+        """Split seed and seed of each run of a row: each seed with a split of its own; with ``one_split`` all with the
+        first; with ``splits`` all of them on each of so many, which tells the spread of the one from that of the other.
+        """
+        if self.splits is not None:
+            return tuple((split, seed) for seed in range(self.seeds) for split in range(self.splits))
         return tuple((0 if self.one_split else seed, seed) for seed in range(self.seeds))
 
     def smaller(self) -> "Case":
@@ -147,7 +152,7 @@ class Study:
             chosen = case.smaller() if quick else case
             if seeds is not None:
                 chosen = replace(chosen, seeds=seeds)
-            rows = self._rows_of(chosen, methods)
+            rows = self.rows_of(chosen, methods)
             given = {row.label: _given(chosen, row) for row in rows}
             found += [
                 PlannedJob(case=chosen, row=row, job=_job(chosen, row, given[row.label], *pair))
@@ -160,7 +165,8 @@ class Study:
         """The cases of these datasets, or of these names; all of them if none is given."""
         return [case for case in self.cases if not datasets or {case.dataset, case.name} & set(datasets)]
 
-    def _rows_of(self, case: Case, methods: Sequence[str]) -> list[Row]:
+    def rows_of(self, case: Case, methods: Sequence[str] = ()) -> list[Row]:
+        """The rows of a case, or those of the study that ``methods`` name."""
         if not methods:
             return [row for row in self.rows if not case.rows or row.label in case.rows]
         kept = [row for row in self.rows if {row.label, row.method} & set(methods)]

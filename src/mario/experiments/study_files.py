@@ -26,10 +26,10 @@ OTHERS = "*"
 
 _STUDY_KEYS = ("title", "paper", "show", "reference", "subject", "note", "rows", "grid", "cases")
 _CASE_KEYS = (
-    *("dataset", "domain", "shift", "setting", "seeds", "one_split", "epochs", "checkpoints"),
+    *("dataset", "domain", "shift", "setting", "seeds", "one_split", "splits", "epochs", "checkpoints"),
     *("given", "rows", "matched", "quick"),
 )
-_QUICK_KEYS = ("seeds", "epochs", "checkpoints", "given")
+_QUICK_KEYS = ("seeds", "splits", "epochs", "checkpoints", "given")
 _ROW_KEYS = ("label", "method", "given", "paper")
 
 
@@ -144,8 +144,10 @@ def _case(
     for key in ("matched", "one_split"):
         if not isinstance(told.get(key, False), bool):
             raise MarioError(f"{key} in {where} must be true or false, got {told[key]!r}")
+    if told.get("one_split") and "splits" in told:
+        raise MarioError(f"{where} has one_split and splits for {card.name}: leave one of them out")
     for part in (told, told["quick"]):
-        for key in ("seeds", "checkpoints", "epochs"):
+        for key in ("seeds", "splits", "checkpoints", "epochs"):
             if key in part and (key, part[key]) != ("epochs", "own"):
                 _check_count(key, part[key], where)
     quick = {key: None if (key, value) == ("epochs", "own") else value for key, value in told["quick"].items()}
@@ -157,6 +159,7 @@ def _case(
         setting=choose(f"setting in {where}", told.get("setting", card.setting), SETTINGS),
         seeds=told["seeds"],
         one_split=bool(told.get("one_split", False)),
+        splits=told.get("splits"),
         epochs=None if told["epochs"] == "own" else told["epochs"],
         checkpoints=told["checkpoints"],
         given=told["given"],

@@ -2,12 +2,13 @@
 
 A claim is *held* if every difference it names has the claimed sign and p < 0.05 by Wilcoxon's signed-rank test over
 runs of the same split and seed, Holm-corrected for the comparisons of the claim. It is *contradicted* if one has the
-other sign with p < 0.05, *not run* if there is nothing to compare, and *not shown* otherwise.
+other sign with p < 0.05, *not run* if there is nothing to compare, and *not shown* otherwise: so also while runs are
+lacking in a case of the claim whose data is at hand.
 """
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from statistics import fmean, median
@@ -15,12 +16,16 @@ from typing import Any
 
 from mario.experiments.plan import Collected, CollectedCase
 from mario.experiments.statistics import holm
+from mario.experiments.study import PAPER
+from mario.experiments.study_files import find_study
+from mario.report.convergence import convergence
 from mario.report.tables.pooled import Pooled, pool_cases, reachable
 from mario.report.tables.rows import LongRow, long_rows
 
 HELD, NOT_SHOWN, CONTRADICTED, NOT_RUN = "held", "not shown", "contradicted", "not run"
 LEVEL = 0.05
 OTHERS = "others"
+GROUPS = ("group", "groups")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +33,8 @@ class Comparison:
     """One difference that a claim names: ``label`` less ``against``, in one case or over all of them.
 
     ``less`` turns the claimed sign. ``paper`` is the same difference in the paper's figures, in points, averaged over
-    the cases that it prints both of. ``groups`` counts the test groups with the claimed sign of the medians, and all.
+    the cases that it prints both of. ``groups`` counts the test groups with the claimed sign of the medians, and all;
+    with ``every_group`` it has to be all of them. ``lacking`` are cases with fewer pairs than were asked for.
     """
 
     label: str
@@ -39,12 +45,16 @@ class Comparison:
     less: bool = False
     paper: float | None = None
     groups: tuple[int, int] | None = None
+    every_group: bool = False
+    lacking: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
         if self.pooled is None:
             return NOT_RUN
         shown = self.pooled.test.shown(self.p_holm, LEVEL)
+        if self.lacking or (shown and self.every_group and self.groups and self.groups[0] < self.groups[1]):
+            return NOT_SHOWN
         return {0: NOT_SHOWN, -1 if self.less else 1: HELD}.get(shown, CONTRADICTED)
 
 
@@ -54,6 +64,8 @@ class Claim:
 
     ``possible`` counts the comparisons that have pairs enough to be significant if all had one sign; with none, the
     claim could not have been shown. ``quick``: the runs are of the quick form, and nothing follows from them.
+    ``lacking`` are the cases of the paper's studies whose runs are not all done, ``absent`` those without data, and
+    ``rising`` has for each compared row the cases in which its validation scores still rose at the end.
     """
 
     name: str
@@ -65,6 +77,9 @@ class Claim:
     comparisons: tuple[Comparison, ...]
     possible: int
     quick: bool
+    lacking: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    rising: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -75,7 +90,7 @@ class Claim:
             return NOT_SHOWN
         if CONTRADICTED in verdicts:
             return CONTRADICTED
-        return HELD if verdicts == {HELD} else NOT_SHOWN
+        return HELD if verdicts == {HELD} and not self.lacking else NOT_SHOWN
 
 
 def claims(collected: Iterable[Collected]) -> list[Claim]:
@@ -88,7 +103,11 @@ def claims(collected: Iterable[Collected]) -> list[Claim]:
     """
     studies = list(collected)
     rows = {one.plan.study: long_rows(one) for one in studies}
-    return [_claim(entry, [one for one in studies if one.plan.study in entry["studies"]], rows) for entry in _entries()]
+    rising = {(one.case, label) for one in convergence(studies) for label in one.rising}
+    return [
+        _claim(entry, [one for one in studies if one.plan.study in entry["studies"]], rows, rising)
+        for entry in _entries()
+    ]
 
 
 @cache
@@ -97,12 +116,26 @@ def _entries() -> list[dict[str, Any]]:
     return tomllib.loads(text)["claim"]
 
 
-def _claim(entry: Mapping[str, Any], studies: Sequence[Collected], rows: Mapping[str, Sequence[LongRow]]) -> Claim:
+def _claim(
+    entry: Mapping[str, Any],
+    studies: Sequence[Collected],
+    rows: Mapping[str, Sequence[LongRow]],
+    rising: Collection[tuple[str, str]],
+) -> Claim:
     score, less = entry.get("score", "ood_test"), entry.get("less", False)
     cases = _cases(studies, entry.get("datasets", ()))
     here = [row for one in studies for row in rows[one.plan.study] if row.case in cases]
-    found = []
+    absent = {name for name, case in cases.items() if case.missing and not case.results}
+    found, lacking = [], dict[str, None]()
     for label, against in _compared(entry["compare"], here):
+        asked = {
+            name: cases[name].asked if name in cases else seeds
+            for name, seeds in _asked(entry, label, against).items()
+            if name not in absent
+        }
+        whole = pool_cases(cases.values(), label, against, score=score)
+        short = [name for name, pairs in asked.items() if (whole.pairs.get(name, 0) if whole else 0) < pairs]
+        lacking |= dict.fromkeys(short)
         parts = [[case] for case in cases.values()] if entry.get("each") == "case" else [list(cases.values())]
         for part in parts:
             pooled = pool_cases(part, label, against, score=score)
@@ -115,7 +148,9 @@ def _claim(entry: Mapping[str, Any], studies: Sequence[Collected], rows: Mapping
                     "pooled": pooled,
                     "less": less,
                     "paper": _paper(here, label, against, among, score),
-                    "groups": _groups(part, label, against, less) if entry.get("each") == "group" else None,
+                    "groups": _groups(part, label, against, less) if entry.get("each") in GROUPS else None,
+                    "every_group": entry.get("each") == "group",
+                    "lacking": tuple(name for name in short if len(parts) == 1 or name == part[0].name),
                 }
             )
     tests = [one["pooled"].test if one["pooled"] else None for one in found]
@@ -127,7 +162,26 @@ def _claim(entry: Mapping[str, Any], studies: Sequence[Collected], rows: Mapping
         comparisons=tuple(Comparison(**one, p_holm=p) for one, p in zip(found, adjusted, strict=True)),
         possible=reachable(tests, LEVEL),
         quick=any(one.plan.quick for one in studies),
+        lacking=tuple(lacking),
+        absent=tuple(sorted(absent)),
+        rising={
+            row: tuple(name for name in cases if (name, row) in rising)
+            for row in dict.fromkeys(row for one in found for row in (one["label"], one["against"]))
+            if any((name, row) in rising for name in cases)
+        },
     )
+
+
+def _asked(entry: Mapping[str, Any], label: str, against: str) -> dict[str, int]:
+    """The cases of the paper's studies that have both rows, each with its number of seeds."""
+    return {
+        case.name: case.seeds
+        for name in entry["studies"]
+        if name in PAPER
+        for study in [find_study(name)]
+        for case in study.kept_cases(entry.get("datasets", ()))
+        if {label, against} <= {row.label for row in study.rows_of(case)}
+    }
 
 
 def _cases(studies: Iterable[Collected], datasets: Sequence[str]) -> dict[str, CollectedCase]:

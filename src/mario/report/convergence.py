@@ -6,6 +6,7 @@ from statistics import mean, median
 from typing import Any
 
 from mario.experiments.plan import Collected, CollectedCase
+from mario.report.numbers import to_md
 
 _VALIDATION = ("id_val", "ood_val")
 _LATE = 0.3
@@ -24,8 +25,11 @@ class Convergence:
     steps: tuple[int, ...]
     checkpoints: tuple[int, ...]
     runs: int
-    best: float
-    """At which share of the schedule the checkpoint lies that ood_val chooses (id_val without one): the median."""
+    best: float | None
+    """At which share of the schedule the checkpoint lies that ood_val chooses (id_val without one): the median.
+
+    None without a validation set, where nothing can be said.
+    """
     gains: dict[str, float]
     """Mean late gain by validation set."""
     rising: tuple[str, ...]
@@ -37,7 +41,7 @@ def convergence(studies: Iterable[Collected]) -> list[Convergence]:
     for collected in studies:
         for case in collected.cases:
             for label, result in _trained(case):
-                found.setdefault(case.name, {})[result["folder"]] = (label, result)
+                found.setdefault(case.name, {}).setdefault(result["folder"], (label, result))
     return [_of(name, list(runs.values())) for name, runs in found.items()]
 
 
@@ -50,14 +54,15 @@ def convergence_to_markdown(found: Sequence[Convergence]) -> str:
     for one in found:
         gains = [f"{100 * one.gains[key]:+.1f}" if key in one.gains else "–" for key in _VALIDATION]
         cells = (
-            one.case,
+            to_md(one.case),
             _values(one.steps),
             _values(one.checkpoints),
             str(one.runs),
-            f"{100 * one.best:.0f} %",
+            "–" if one.best is None else f"{100 * one.best:.0f} %",
             *gains,
         )
-        lines.append(f"| {' | '.join(cells)} | {', '.join(one.rising) or 'none'} |")
+        rising = ", ".join(map(to_md, one.rising)) or ("no validation set" if one.best is None else "none")
+        lines.append(f"| {' | '.join(cells)} | {rising} |")
     return "\n".join(lines)
 
 
@@ -90,7 +95,7 @@ def _of(case: str, runs: Sequence[tuple[str, dict[str, Any]]]) -> Convergence:
         steps=tuple(sorted({result["steps"] for _, result in runs})),
         checkpoints=tuple(sorted({len(result["curve"]) for _, result in runs})),
         runs=len(runs),
-        best=median(chosen) if chosen else float("nan"),
+        best=median(chosen) if chosen else None,
         gains={key: mean(gain for of_row in by.values() for gain in of_row) for key, by in gains.items()},
         rising=tuple(rising),
     )

@@ -3,6 +3,8 @@
 import hashlib
 import zipfile
 import zlib
+from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -80,7 +82,9 @@ def map_of(folder: Path, root: Path | None = None, max_nodes: int = 2000) -> Map
 
 
 def mapped_runs(study: Collected, case: CollectedCase) -> dict[str, dict[str, Any]]:
-    """The runs of a case that are mapped: the first of each row; a few rows only where it is no figure of the paper.
+    """The runs of a case that are mapped: of each row that of the split and seed that most rows have, or its first.
+
+    Where it is no figure of the paper, they are of a few rows only.
 
     Example:
         >>> from mario.experiments.plan import Collected, CollectedCase, Plan
@@ -89,10 +93,11 @@ def mapped_runs(study: Collected, case: CollectedCase) -> dict[str, dict[str, An
         >>> [run["folder"] for run in mapped_runs(Collected(Plan(study="runs", title=""), [case]), case).values()]
         ['a0', 'b0']
     """
+    runs = sorted((run for run in case.results if run.get("folder")), key=_draw)
+    common = Counter(_draw(run) for run in runs).most_common(1)
     first: dict[str, dict[str, Any]] = {}
-    for result in sorted(case.results, key=lambda run: (run.get("split_seed", 0), run.get("seed", 0))):
-        if result.get("folder"):
-            first.setdefault(result["label"], result)
+    for result in sorted(runs, key=lambda run: _draw(run) != common[0][0]):
+        first.setdefault(result["label"], result)
     planned = next((planned.runs for planned in study.plan.cases if planned.name == case.name), ())
     labels = [label for label in dict.fromkeys([*(run.label for run in planned), *first]) if label in first]
     if not study.plan.paper:
@@ -100,6 +105,10 @@ def mapped_runs(study: Collected, case: CollectedCase) -> dict[str, dict[str, An
         kept = sorted(labels, key=lambda label: wanted.index(label) if label in wanted else len(wanted))[:MOST]
         labels = [label for label in labels if label in kept]
     return {label: first[label] for label in labels}
+
+
+def _draw(run: Mapping[str, Any]) -> tuple[int, int]:
+    return run.get("split_seed", 0), run.get("seed", 0)
 
 
 def _write(found: MapData, key: str, name: str) -> None:

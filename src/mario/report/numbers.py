@@ -1,6 +1,6 @@
 """Numbers and names as tables and sentences print them; scores come in as fractions and are shown in percent."""
 
-from mario.experiments.statistics import Summary
+from mario.experiments.statistics import Paired, Summary
 
 METRICS = {"accuracy": "accuracy", "roc_auc": "ROC-AUC", "f1": "F1"}
 
@@ -29,6 +29,18 @@ def points(fraction: float) -> str:
     """
     text = f"{100 * fraction:+.2f}"
     return "0.00" if float(text) == 0 else text.replace("-", "−")
+
+
+def interval(test: Paired) -> str:
+    """The bootstrap interval of a difference, in points.
+
+    Example:
+        >>> from mario.experiments.statistics import paired
+        >>> from mario.report.numbers import interval
+        >>> interval(paired([0.9] * 5, [0.8] * 5)), interval(paired([0.9] * 3, [0.8] * 3))
+        ('+10.00 to +10.00', '–')
+    """
+    return "–" if test.ci_low is None or test.ci_high is None else f"{points(test.ci_low)} to {points(test.ci_high)}"
 
 
 def p_value(p: float | None) -> str:

@@ -71,6 +71,7 @@ def test_maps_on_other_nodes_are_left_out(monkeypatch: pytest.MonkeyPatch) -> No
     numbers = html[html.index("in numbers") : html.index("nodes of each class")]
     assert "grace" in numbers
     assert "mario</th>" not in numbers
+    assert "no map of mario on good-cbas-concept: its run is of another split than the others" in html
 
 
 def test_what_is_no_table_has_its_figures_folded_away(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,3 +106,5 @@ def test_runs_of_no_figure_have_a_few_maps_the_named_rows_first() -> None:
     found = mapped_runs(loose, loose.cases[0])
     assert list(found) == ["a", "random-init", "grace", "mario"]
     assert {run["seed"] for run in found.values()} == {0}
+    made.cases[0].results = [run for run in made.cases[0].results if (run["label"], run["seed"]) != ("a", 0)]
+    assert {run["seed"] for run in mapped_runs(made, made.cases[0]).values()} == {1}, "that most rows have"

@@ -1,5 +1,6 @@
 """All pictures of a study: which there are, how they are called, what is left out and said."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,8 @@ import numpy as np
 import pytest
 
 from mario.errors import MarioError
-from mario.experiments.plan import Collected, CollectedCase, Plan
+from mario.experiments.plan import Collected, CollectedCase, Plan, make_plan
+from mario.experiments.study_files import read_study
 from mario.report.maps import MapData
 from mario.report.pictures import draw
 from mario.report.pictures.picture import Picture
@@ -73,6 +75,42 @@ def test_bars_of_plain_cases_stand_together_and_of_groups_alone(tmp_path: Path) 
     assert "a OOD: mario 70.5" in plain.description
     assert "b ID: " in plain.description
     assert "T3: mario" in grouped.description
+
+
+@pytest.mark.usefixtures("unsaved")
+def test_bars_of_one_dataset_under_two_shifts_stand_beside_each_other(tmp_path: Path) -> None:
+    other = [run("mario", s, 0.3) for s in range(2)]
+    both = [case("a", RUNS), dataclasses.replace(case("a", other), name="a-covariate", shift="covariate")]
+    (plain,) = draw(study(("bars",), *both), tmp_path)
+    assert plain.title == "ID and OOD scores"
+    assert "a-concept OOD: mario 70.5" in plain.description
+    assert "a-covariate OOD: mario 30.0" in plain.description
+
+
+@pytest.mark.usefixtures("unsaved")
+def test_a_grid_is_over_the_settings_that_vary(tmp_path: Path) -> None:
+    grid = {"tau": [0.2, 0.5], "lr": [0.1, 0.01]}
+    text = f"""
+    title = "Mine"
+    show = ["grid"]
+    reference = ""
+    subject = ""
+    rows = ["grace"]
+    grid = {{ tau = {grid["tau"]}, lr = {grid["lr"]} }}
+    cases = [{{ dataset = "good-cbas", shift = "concept" }}]
+    """
+    plan = make_plan(read_study("mine", text, "mine.toml"), seeds=1)
+    runs = [
+        {"label": one.label, "method": "grace", "settings": dict(one.job.given), "scores": {"ood_val": 0.5 + i / 10}}
+        for i, one in enumerate(plan.cases[0].runs)
+    ]
+    place = dataclasses.asdict(plan.cases[0])
+    del place["runs"]
+    (picture,) = draw(Collected(plan, [CollectedCase(**place, results=runs)]), tmp_path)
+    assert "Best on OOD validation: tau 0.5, lr 0.01: 80.0" in picture.description
+    said: list[str] = []
+    assert draw(study(("grid",), case("a", RUNS)), tmp_path, complain=said.append) == []
+    assert "a grid takes two settings that vary, mario has none" in said[0]
 
 
 @pytest.mark.usefixtures("unsaved")

@@ -169,6 +169,9 @@ function csv(rows) {
   return rows.map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 }
 
+// In percent, as in the tables.
+const percent = (score) => typeof score === "number" ? Number((100 * score).toPrecision(12)) : score;
+
 function runsAsCsv(study) {
   const runs = data.runs.filter((run) => !study || run.studies.some((one) => one.study === study));
   const names = (part) => [...new Set(runs.flatMap((run) => Object.keys(part(run))))];
@@ -178,7 +181,7 @@ function runsAsCsv(study) {
   for (const run of runs) {
     for (const one of run.studies.filter((one) => !study || one.study === study)) {
       rows.push([
-        one.study, one.case, one.label, ...facts.map((n) => run.facts[n]), ...scores.map((n) => run.scores[n]),
+        one.study, one.case, one.label, ...facts.map((n) => run.facts[n]), ...scores.map((n) => percent(run.scores[n])),
         ...settings.map((n) => data.settings[run.settings][n]), ...environment.map((n) => data.environments[run.environment][n]),
       ]);
     }

@@ -2,6 +2,7 @@
 
 import base64
 import re
+from collections import Counter
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -49,7 +50,7 @@ class StudySection:
             }
 
     def _maps(self, case: CollectedCase) -> dict[str, MapData]:
-        """A map for each row, of its first run; those that cannot be made are complained of."""
+        """A map for each row; those that cannot be made, or are of another split, are complained of."""
         found: dict[str, MapData] = {}
         for label, result in run_maps.mapped_runs(self.study, case).items():
             try:
@@ -58,9 +59,12 @@ class StudySection:
                 self.complaints.append(f"no map of {label} on {case.name}: {error}")
         if not found:
             return {}
-        # Methods stand on the same nodes, unless their splits differ: those of the first are kept.
-        nodes = next(iter(found.values())).node.tolist()
-        return {label: one for label, one in found.items() if one.node.tolist() == nodes}
+        # Side by side they share nodes, classes, domains and sets: those of the split that most rows have.
+        shared = Counter(_nodes(one) for one in found.values()).most_common(1)[0][0]
+        for label in [label for label, one in found.items() if _nodes(one) != shared]:
+            del found[label]
+            self.complaints.append(f"no map of {label} on {case.name}: its run is of another split than the others")
+        return found
 
     def html(self, groups: list[dict[str, Any]]) -> str:
         """The section; its maps are added to ``groups`` and referred to by their place there."""
@@ -130,6 +134,10 @@ class StudySection:
             for kind, name, words in buttons
         )
         return f'<p class="save"><span>Keep:</span>{shown}</p>'
+
+
+def _nodes(found: MapData) -> bytes:
+    return b"".join(part.tobytes() for part in (found.node, found.y, found.domain, found.split))
 
 
 def _mapped(study: Collected) -> bool:

@@ -108,13 +108,27 @@ def _of_case(kind: str, collected: Collected, case: CollectedCase, root: Path | 
             title = f"Scores by test group, the paper’s rows, {where}"
             yield kind, case.name, "paper", lambda: boxes(results, rows=paper, title=title)
         yield kind, case.name, "", lambda: boxes(results, rows=shown, title=f"Scores by test group, {where}")
-    elif kind == "grid" and results:
-        yield kind, case.name, "", lambda: grid(results, title=f"Scores over a grid of settings, {where}")
+    elif kind == "grid":
+        methods = list(dict.fromkeys(result["method"] for result in results))
+        for method in methods:
+            yield kind, case.name, method if len(methods) > 1 else "", partial(_grid, collected, case, method)
     elif kind == "map" and results:
         yield kind, case.name, "", lambda: embedding_maps(_maps(collected, case, root), title=f"Embeddings, {where}")
     elif kind == "map-id-ood" and results:
         title = f"Embeddings, ID and OOD apart, {where}"
         yield kind, case.name, "", lambda: id_and_ood_maps(_maps(collected, case, root), title=title)
+
+
+def _grid(collected: Collected, case: CollectedCase, method: str) -> Drawing:
+    """Over the two settings in which the rows of ``method`` differ."""
+    planned = next((planned.runs for planned in collected.plan.cases if planned.name == case.name), ())
+    given = [run.job.given for run in planned if run.job.method == method]
+    varied = [key for key in (given[0] if given else ()) if any(one.get(key) != given[0][key] for one in given)]
+    if len(varied) != 2:
+        raise MarioError(f"a grid takes two settings that vary, {method} has {', '.join(varied) or 'none'}")
+    runs = [result for result in case.results if result["method"] == method]
+    title = f"Scores of {method} over a grid of settings, {_where(case)}"
+    return grid(runs, down=varied[0], across=varied[1], title=title)
 
 
 def _differences(collected: Collected) -> Iterator[Made]:
@@ -136,18 +150,21 @@ def _ranks(collected: Collected) -> Iterator[Made]:
 
 def _bars(collected: Collected) -> Iterator[Made]:
     """A picture for each case with test groups, and one of all the others."""
-    plain = {}
+    plain: list[CollectedCase] = []
     for case in collected.cases:
         shown = _rows(collected, case)
         if groups_of(case.results):
             title = f"Scores by test group, {_where(case)}"
             yield "bars", case.name, "", partial(bars, {case.dataset: case.results}, rows=shown, title=title)
         elif case.results:
-            plain[case.dataset] = case
+            plain.append(case)
     if plain:
-        shown = _in_order(collected, row_labels(r for case in plain.values() for r in case.results))
-        title = f"ID and OOD scores, {_where(next(iter(plain.values())), dataset=False)}"
-        results = {dataset: case.results for dataset, case in plain.items()}
+        shown = _in_order(collected, row_labels(r for case in plain for r in case.results))
+        under = {_where(case, dataset=False) for case in plain}
+        title = f"ID and OOD scores, {under.pop()}" if len(under) == 1 else "ID and OOD scores"
+        datasets = {case.dataset for case in plain}
+        alone = len(datasets) == len(plain)
+        results = {case.dataset if alone else case.name: case.results for case in plain}
         yield "bars", "", "", lambda: bars(results, rows=shown, title=title)
 
 

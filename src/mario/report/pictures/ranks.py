@@ -75,7 +75,16 @@ def ranks(ranking: Ranking, *, subject: str | None = "mario", over: str = "block
             axis.plot(
                 [at(min(ends)) - 0.05, at(max(ends)) + 0.05], [y, y], color=INK, linewidth=3, solid_capstyle="round"
             )
-    return Drawing(figure, title or "Average ranks and critical difference", _in_words(ranking, over))
+    return Drawing(figure, title or _caption(ranking, over), _in_words(ranking, over))
+
+
+def _caption(ranking: Ranking, over: str) -> str:
+    said = (
+        f"Average ranks over {counted(len(ranking.blocks), over)}, with the critical difference at level "
+        f"{ranking.alpha:g} (Friedman’s p = {ranking.p_friedman:.2g})"
+    )
+    lacking = [f"{block} ({len(names)} rows lacking)" for block, names in ranking.left_out.items()]
+    return said + (f"; left out: {', '.join(lacking)}" if lacking else "")
 
 
 def _ink(axis: Any, x: list[float], y: list[float], width: float) -> None:

@@ -18,7 +18,10 @@ COLUMNS = (
     *("paper_ood_mean", "paper_ood_sd", "ood_difference", "ood_difference_in_sd"),
     *("against", "pairs", "mean_difference", "ci_low", "ci_high", "wins", "ties", "losses", "p", "p_holm", "why"),
 )
-"""The columns of the long form. Scores and differences are percent, ``ci`` is the 95 % bootstrap interval."""
+"""The columns of the long form. Scores and differences are percent.
+
+``ci`` is the 95 % bootstrap interval, which five pairs are needed for.
+"""
 
 RUN_COLUMNS = (
     *("study", "case", "label", "method", "dataset", "domain", "shift", "setting", "split_seed", "seed", "encoder"),
@@ -58,8 +61,8 @@ def values(row: LongRow) -> dict[str, Any]:
         "against": row.against,
         "pairs": test.n if test else None,
         "mean_difference": 100 * test.mean_difference if test else None,
-        "ci_low": 100 * test.ci_low if test else None,
-        "ci_high": 100 * test.ci_high if test else None,
+        "ci_low": _percent(test.ci_low) if test else None,
+        "ci_high": _percent(test.ci_high) if test else None,
         "wins": test.wins if test else None,
         "ties": test.ties if test else None,
         "losses": test.losses if test else None,

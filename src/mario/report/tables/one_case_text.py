@@ -2,7 +2,7 @@
 
 from mario.experiments.paper import Figure
 from mario.experiments.statistics import Paired, Summary
-from mario.report.numbers import METRICS, p_value, percent, points
+from mario.report.numbers import METRICS, interval, p_value, percent, points
 from mario.report.tables.one_case import Row, Table
 
 # The score columns and the validation set on which the checkpoint of each was chosen.
@@ -28,15 +28,15 @@ def verdict(table: Table, *, subject: str = "mario") -> str:
     head = f"OOD {metric} of {row.label} less that of {table.reference}, same split and same seed"
     if test.p_wilcoxon is None:
         return f"{head}: {points(test.mean_difference)} points on a single pair, from which nothing follows."
-    direction = "above" if test.mean_difference > 0 else "below"
-    if test.p_wilcoxon < 0.05:
+    if shown := test.shown(test.p_wilcoxon, 0.05):
+        direction = "above" if shown > 0 else "below"
         counted = ", every pair counted as independent, which seeds on one split are not" if _shared(test) else ""
         finding = f"On these runs {row.label} stands {direction} {table.reference} at the 5 % level{counted}."
     else:
         finding = "On these runs neither stands above the other at the 5 % level: this is no evidence of a difference."
     sentences = [
         f"{head}: {points(test.mean_difference)} points "
-        f"(95 % interval {points(test.ci_low)} to {points(test.ci_high)}; n = {test.n} pairs; Wilcoxon signed-rank "
+        f"({_between(test)}n = {test.n} pairs; Wilcoxon signed-rank "
         f"p = {p_value(test.p_wilcoxon)}; {test.wins} won, {test.ties} tied, {test.losses} lost).".replace("= <", "<"),
         finding,
     ]
@@ -125,8 +125,8 @@ def _cells(row: Row, reference: str | None) -> list[str]:
         return cells
     if row.test is None:
         return [*cells, "reference" if row.method == reference else "–", "–", "–", "–"]
-    _, difference, interval, _, p, p_holm, _ = test_cells(row)
-    return [*cells, difference, interval, p, p_holm]
+    _, difference, between, _, p, p_holm, _ = test_cells(row)
+    return [*cells, difference, between, p, p_holm]
 
 
 def narrow_cells(row: Row, reference: str | None) -> list[str]:
@@ -175,12 +175,16 @@ def test_cells(row: Row) -> list[str]:
     return [
         str(test.n),
         points(test.mean_difference),
-        f"{points(test.ci_low)} to {points(test.ci_high)}",
+        interval(test),
         f"{test.wins} / {test.ties} / {test.losses}",
         p_value(test.p_wilcoxon),
         p_value(row.p_holm),
         by_split,
     ]
+
+
+def _between(test: Paired) -> str:
+    return "" if test.ci_low is None else f"95 % interval {interval(test)}; "
 
 
 def _shared(test: Paired) -> bool:

@@ -13,15 +13,19 @@ from mario.report.tables.one_case import gap_of
 class Pooled:
     """The OOD scores of ``label`` less those of ``against``, over all pairs of all cases that have both.
 
-    ``above`` counts the cases with a positive mean difference. A case in which scores vary more weighs more in the
-    mean; the test goes by ranks.
+    ``pairs`` counts those of each case, ``above`` the cases with a positive mean difference. A case in which scores
+    vary more weighs more in the mean; the test goes by ranks.
     """
 
     label: str
     against: str
-    cases: tuple[str, ...]
+    pairs: Mapping[str, int]
     above: int
     test: Paired
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return tuple(self.pairs)
 
 
 def pool(
@@ -56,8 +60,9 @@ def pool_cases(cases: Iterable[CollectedCase], label: str, against: str, *, scor
     a = [value for pairs in found.values() for value in pairs.a]
     b = [value for pairs in found.values() for value in pairs.b]
     splits = [split for pairs in found.values() for split in pairs.splits]
+    counts = {name: len(pairs.keys) for name, pairs in found.items()}
     above = sum(sum(pairs.a) > sum(pairs.b) for pairs in found.values())
-    return Pooled(label=label, against=against, cases=tuple(found), above=above, test=paired(a, b, splits=splits))
+    return Pooled(label=label, against=against, pairs=counts, above=above, test=paired(a, b, splits=splits))
 
 
 def reachable(tests: Sequence[Paired | None], level: float = 0.05) -> int:

@@ -29,7 +29,7 @@ class LongRow:
     ``off_ood`` are ours less the paper's in points, ``off_id_sd`` and ``off_ood_sd`` in units of its sd.
     ``test`` compares the OOD scores with those of the row ``against``; ``p_holm`` is corrected for all OOD tests of the
     study. ``id_place``, ``ood_place`` and ``group_places`` are 1 for the best and 2 for the second among the trained
-    methods without labels. ``why`` says why runs are missing, and is empty if none is.
+    methods without labels that have most runs. ``why`` says why runs are missing, and is empty if none is.
     """
 
     study: str
@@ -244,6 +244,8 @@ def _placed(rows: Sequence[LongRow]) -> list[LongRow]:
     for row in rows:
         if row.encoder not in places:
             peers = [r for r in rows if r.encoder == row.encoder and not r.supervised and not r.control]
+            most = max((r.n for r in peers), default=0)
+            peers = [r for r in peers if r.n == most]  # another split moves a score more than another method does
             names = dict.fromkeys(name for r in peers for name in r.groups)
             places[row.encoder] = {
                 "id": best_two({r.label: r.id for r in peers}),
