@@ -28,12 +28,20 @@ class BatchNorm(nn.BatchNorm1d):
     """
 
     everywhere: bool = True
+    told: list[tuple[Tensor, Tensor, int]] | None = None
+    """Where statistics are noted, or, if ``recalls``, taken from: see :func:`mario.encoders.recomputing.recomputed`."""
+    recalls: bool = False
 
     def forward(self, input: Tensor) -> Tensor:
         if not self.training or not self.everywhere or ranks.size() == 1:
             return super().forward(input)
         self._check_input_dim(input)
-        mean, variance, count = shared_statistics(input)
+        if self.recalls and self.told:
+            mean, variance, count = self.told.pop(0)
+        else:
+            mean, variance, count = shared_statistics(input, self.running_mean)
+            if self.told is not None:
+                self.told.append((mean, variance, count))
         if count < 2:
             raise MarioError("batch norm cannot be trained on one row: set batch_norm=False")
         if self.track_running_stats:
@@ -56,25 +64,24 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 @torch.no_grad()
-def shared_statistics(x: Tensor) -> tuple[Tensor, Tensor, int]:
+def shared_statistics(x: Tensor, about: Tensor | None = None) -> tuple[Tensor, Tensor, int]:
     """Mean and biased variance of each column over the rows of all ranks, and the number of those rows.
 
-    Each rank tells its count, mean and sum of squared deviations, which are put together without a difference of large
-    numbers (Chan et al. 1979).
+    Ranks sum their deviations, and those squared, from ``about``, the same on all of them: in double precision and from
+    a point near the mean, as the running mean is, there is no difference of large numbers. Messages stay as small with
+    many ranks as with two.
     """
     wide = torch.promote_types(x.dtype, torch.float32)
-    own = torch.zeros(2, x.size(1) + 1, dtype=wide, device=x.device)
+    own = torch.zeros(2, x.size(1) + 1, dtype=torch.float64, device=x.device)
+    shift: Tensor | float = 0.0 if about is None else about.double()
     if x.size(0):
         # A tenth of the time of var_mean down the columns; without running statistics there is nothing to update.
-        own[0, 1:], variance = torch.batch_norm_update_stats(x.detach().to(wide).contiguous(), None, None, 0.0)
-        own[1, 1:] = variance * x.size(0)
-    own[0, 0] = x.size(0)  # exact in float32 up to 16 million rows
-    told = ranks.stacked(own)
-    counts, means, squares = told[:, 0, :1], told[:, 0, 1:], told[:, 1, 1:]
-    total = counts.sum()
-    mean = (counts * means).sum(0) / total
-    variance = (squares.sum(0) + (counts * (means - mean).square()).sum(0)) / total
-    return mean, variance, int(total)
+        mean, variance = torch.batch_norm_update_stats(x.detach().to(wide).contiguous(), None, None, 0.0)
+        off = mean.double() - shift
+        own[0, 1:], own[1, 1:] = off * x.size(0), (variance.double() + off.square()) * x.size(0)
+    own[0, 0] = x.size(0)
+    total, off, square = ranks.sum_(own)[0, :1], own[0, 1:] / own[0, 0], own[1, 1:] / own[0, 0]
+    return (off + shift).to(wide), (square - off.square()).clamp_(min=0).to(wide), int(total)
 
 
 class _Normalise(torch.autograd.Function):

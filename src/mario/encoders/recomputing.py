@@ -1,12 +1,14 @@
 """A pass through networks that keeps its results only: what lies between is made again when gradients are asked for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
+
+from mario.encoders.norm import BatchNorm
 
 T = TypeVar("T")
 
@@ -17,7 +19,8 @@ def recomputed(
     """``make(generator)``, without keeping what its backward needs: that makes it a second time.
 
     The second time draws the same numbers and leaves the running statistics of batch norm in ``networks`` as they are,
-    so that the gradients and all state are those of one pass.
+    so that the gradients and all state are those of one pass. Over ranks it takes the statistics of the first pass and
+    sends nothing: a rank with a smaller batch may do without it.
 
     Example:
         >>> layer, x = nn.Linear(2, 1), torch.ones(3, 2)
@@ -26,20 +29,37 @@ def recomputed(
         tensor([[3., 3.]])
     """
     state = None if generator is None else generator.get_state()
+    norms = [module for module in networks.modules() if isinstance(module, BatchNorm)]
+    told: list[list[tuple[Tensor, Tensor, int]]] = [[] for _ in norms]
     passes = 0
 
     def run() -> T:
         nonlocal passes
         passes += 1
         if passes == 1:
-            return make(generator)
+            with _told(norms, told):
+                return make(generator)
         again = None if state is None else torch.Generator()
         if again is not None and state is not None:
             again.set_state(state)
-        with statistics_at_rest(networks):
+        with statistics_at_rest(networks), _told(norms, [list(of_one) for of_one in told], recalls=True):
             return make(again)
 
     return checkpoint(run, use_reentrant=False, preserve_rng_state=False)
+
+
+@contextmanager
+def _told(
+    norms: Sequence[BatchNorm], lists: Sequence[list[tuple[Tensor, Tensor, int]]], *, recalls: bool = False
+) -> Iterator[None]:
+    """Statistics over ranks are noted in ``lists`` meanwhile, or taken from there."""
+    for norm, of_one in zip(norms, lists, strict=True):
+        norm.told, norm.recalls = of_one, recalls
+    try:
+        yield
+    finally:
+        for norm in norms:
+            norm.told, norm.recalls = None, False
 
 
 @contextmanager
