@@ -105,7 +105,7 @@ class Settings:
             "projector_moves": "outer",
             "anchors": 0,
             "precision": "float32",
-            "compile": False,
+            "compiled": False,
             "gather": False,
         }
         for name, value in fixed.items():

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 ROOT = Path(__file__).parents[1]
 MODULES = [module.name for module in pkgutil.iter_modules([str(ROOT / "benchmarks")])]
@@ -18,3 +19,17 @@ def test_a_benchmark_can_be_imported(name: str, monkeypatch: pytest.MonkeyPatch)
     assert module.__doc__
     command = f"python -m benchmarks.{name}".removesuffix(".__main__")
     assert not hasattr(module, "main") or command in module.__doc__, "it says how to run it"
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["kept", "made again in the backward"])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_a_step_of_ours_is_a_step_of_the_plain_algorithm(
+    sparse: bool, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loss, every gradient, the prototypes and the next weights, in three steps."""
+    monkeypatch.setattr(sys, "path", [str(ROOT), *sys.path])
+    check = importlib.import_module("benchmarks.check")
+    if large:
+        monkeypatch.setattr("mario.methods.two_view._LARGE", 0)
+    for name, gap in check.compare({}, sparse, torch.float64, "projector").items():
+        assert gap <= check.TIGHT[name], name

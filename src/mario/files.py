@@ -4,7 +4,8 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,21 @@ def write_whole(path: Path, write: Callable[[str], None]) -> None:
     finally:
         if name:
             Path(name).unlink(missing_ok=True)  # there only if something failed
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock for the file ``path``, waiting for whoever has it; where there are no locks, do nothing."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f".{path.name}.lock").open("a", encoding="utf-8") as file:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def write_text(path: Path, text: str) -> None:

@@ -150,21 +150,24 @@ def equalise_(tensors: Iterable[Tensor]) -> None:
 
 
 @torch.no_grad()
-def sum_gradients(parameters: Iterable[nn.Parameter], divisor: float = 1.0, *, sound: bool = True) -> bool:
-    """Sum the gradients of ``parameters`` over all ranks and divide them by ``divisor``, in one message.
+def sum_gradients(parameters: Iterable[nn.Parameter], share: float | None = None, *, sound: bool = True) -> bool:
+    """Sum the gradients of ``parameters`` over all ranks, in one message; with a ``share``, their mean by shares.
 
-    A parameter that has a gradient on one rank only has that one everywhere afterwards; without any it keeps none.
-    Returns whether ``sound``, which travels along, was true on all ranks.
+    A rank that had nothing to learn from has no share. A parameter that has a gradient on one rank only has it
+    everywhere afterwards; without any it keeps none. Returns whether ``sound``, which travels along, was true on all
+    ranks.
     """
     every = list(parameters)
     if size() == 1 or not every:
         return sound
     dtype = functools.reduce(torch.promote_types, (p.dtype for p in every), torch.float32)
-    told = torch.tensor([not sound, *(p.grad is not None for p in every)], dtype=dtype, device=every[0].device)
-    parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in every]
+    facts = [not sound, 1.0 if share is None else share, *(p.grad is not None for p in every)]
+    told = torch.tensor(facts, dtype=dtype, device=every[0].device)
+    by = 1.0 if share is None else share
+    parts = [torch.zeros_like(p) if p.grad is None else p.grad * by for p in every]
     buffer = sum_(torch.cat([told, *(part.reshape(-1).to(dtype) for part in parts)]))
-    unsound, *held = buffer[: told.numel()].tolist()
-    buffer = buffer[told.numel() :].div_(divisor)
+    unsound, shares, *held = buffer[: told.numel()].tolist()
+    buffer = buffer[told.numel() :].div_(1.0 if share is None or not shares else shares)
     for p, part, anywhere in zip(every, buffer.split([p.numel() for p in every]), held, strict=True):
         if anywhere:
             p.grad = part.view_as(p).to(p.dtype)

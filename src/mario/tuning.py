@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from mario.errors import MarioError, RunFailedError
-from mario.files import cache_folder, read_json, write_json
+from mario.files import cache_folder, locked, read_json, write_json
 
 _ROUNDS = 9
 # Another way than the default has to be quicker by more than the noise of a measurement.
@@ -54,20 +54,21 @@ def fastest(key: str, candidates: Mapping[str, Callable[[], object]], default: s
 
 def _on_record(path: Path, here: str, key: str, candidates: Mapping[str, Callable[[], object]], default: str) -> str:
     try:
-        known = _read(path)
-        if (answer := _answer(known, here, key)) in candidates:
+        if (answer := _answer(_read(path), here, key)) in candidates:
             return answer
-        write_json(path, known)  # before the work of measuring: a choice that cannot be kept is not made
-        seconds = _measure(candidates)
-        known = _read(path)
-        if (answer := _answer(known, here, key)) not in candidates:  # else another process was quicker to measure
+        with locked(path):  # one process measures, others wait and follow it
+            known = _read(path)
+            if (answer := _answer(known, here, key)) in candidates:
+                return answer
+            write_json(path, known)  # before the work of measuring: a choice that cannot be kept is not made
+            seconds = _measure(candidates)
             answer = min(seconds, key=lambda name: seconds[name])
             if seconds[answer] > _CLEARLY * seconds[default]:
                 answer = default
             known.setdefault(here, {})[key] = {"fastest": answer, "seconds": seconds}
             write_json(path, known)
-        return answer
-    except (_UnreadableError, RunFailedError):
+            return answer
+    except (_UnreadableError, RunFailedError, OSError):
         return default
 
 

@@ -36,7 +36,7 @@ WAYS: dict[str, list[dict[str, object]]] = {
         {"encoder": "sage", "sampling": "full"},
         {"encoder": "gat", "sampling": "neighbours", "roots": 20},
         {"encoder": "gin", "sampling": "neighbours", "roots": 1000},
-        {"encoder": "gcn", "sampling": "clusters"},
+        {"encoder": "gcn", "sampling": "clusters", "roots": 20},
     ],
     "graph": [
         {"encoder": "sage", "graphs": 20},
@@ -142,6 +142,10 @@ class TestEveryMethod:
             trial.make(epochs=1).fit(data, seed=4, folder=tmp_path)
         with pytest.raises(MarioError, match="epochs is 1 there and 5 here"):
             trial.make(epochs=5).fit(data, seed=3, folder=tmp_path)
+        other = copy.copy(data)
+        other.x = data.x.roll(1, 0)
+        with pytest.raises(MarioError, match=r"graph is \w+ there and \w+ here"):
+            trial.make(epochs=1).fit(other, seed=3, folder=tmp_path)
 
     def test_embedding_permutes_with_the_nodes(self, trial: Trial) -> None:
         data, model = trial.data(), ready(trial)

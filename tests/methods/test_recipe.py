@@ -74,9 +74,10 @@ def test_one_step_is_algorithm_1(ascent: str) -> None:
 
 
 @pytest.mark.parametrize("encoder", ["gcn", "sage", "gat", "gin"])
+@pytest.mark.parametrize("perturb", ["alpha", "both"])
 @pytest.mark.parametrize("host", ["grace", "bgrl", "costa", "swav", "mvgrl", "dgi"])
 def test_wide_features_in_parts_give_the_step_of_the_matrix(
-    host: str, encoder: str, monkeypatch: pytest.MonkeyPatch
+    host: str, perturb: str, encoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sparse features, masks on W and δ in factors: the loss and every gradient are those of X + δ written out."""
     data = tiny_graph()
@@ -85,13 +86,15 @@ def test_wide_features_in_parts_give_the_step_of_the_matrix(
     found = []
     for in_parts in (True, False):
         model = with_recipe(find(host)).from_settings(
-            {**SMALL, "encoder": encoder, "epsilon": 0.05, "dropout": 0.0} | ({"centres": 4} if host == "swav" else {})
+            {**SMALL, "encoder": encoder, "epsilon": 0.05, "dropout": 0.0, "perturb": perturb}
+            | ({"centres": 4} if host == "swav" else {})
         )
         graph = model.prepare(data, seed=0)
         graph.x = graph.x.double()
         model.double().train()
         if in_parts:
             graph.x = graph.x.to_sparse_csr()
+            monkeypatch.setattr(AdversarialFeatures, "_written_out", lambda *_: pytest.fail("X is written out"))
         else:
             monkeypatch.setattr(AdversarialFeatures, "start", started_alike)
         figures = model.step(graph, torch.Generator().manual_seed(7))

@@ -17,12 +17,14 @@ from mario.encoders import ENCODERS, Encoder, Projector
 from mario.errors import MarioError
 from mario.files import write_whole
 from mario.graphs import check_graph, training_graph
+from mario.graphs.fingerprint import fingerprint
 from mario.graphs.samplers import Clusters, FullGraph, Neighbours, RandomWalk
 from mario.memory import give_back_large_blocks
 from mario.methods.settings import check_settings, setting
 from mario.training import SCHEDULES, Sampler, train
 
 REGISTRY: dict[str, type["Method"]] = {}
+_CLUSTER = 200  # nodes of a cluster, about
 
 
 def register(name: str) -> Callable[[type["Method"]], type["Method"]]:
@@ -67,7 +69,7 @@ class Method(nn.Module):
     warmup: int = setting(0, low=0, help="optimiser steps of linear rise of the learning rate")
     patience: int = setting(0, low=0, help="stop after that many epochs without a lower training loss; 0 is never")
     sampling: str = setting("random_walk", choices=("full", "random_walk", "neighbours", "clusters"), help="training batches")
-    roots: int = setting(1000, low=1, help="roots of random walks, seeds of neighbour sampling, or clusters in a batch")
+    roots: int = setting(1000, low=1, help="roots of random walks, seeds of neighbour sampling, or about the nodes of the clusters in a batch")
     precision: str = setting("float32", choices=("float32", "bfloat16"), help="of the products of a training step; bfloat16 is quicker on hardware made for it")
     compiled: bool = setting(False, help="compile what is done to rows with torch.compile; needs a C++ compiler")
     # fmt: on
@@ -112,6 +114,7 @@ class Method(nn.Module):
         """
         graph = self.prepare(data, seed=seed, device=device)
         identity = {"method": self.name, "seed": seed, "nodes": graph.num_nodes, **self.get_params()}
+        identity |= {"graph": fingerprint(graph)} if folder else {}
         for _ in train(self, graph, seed=seed, folder=Path(folder) if folder else None, identity=identity):
             pass
         return self
@@ -218,8 +221,9 @@ class Method(nn.Module):
             nodes = graph.train_mask if self.supervised else None
             seeds = min(self.roots, graph.num_nodes if nodes is None else int(nodes.sum()))
             return Neighbours(graph, seeds=seeds, fanouts=[10] * self.layers, nodes=nodes)
-        clusters = max(1, graph.num_nodes // 200)
-        return Clusters(graph, clusters=clusters, per_batch=min(self.roots, clusters))
+        size = min(_CLUSTER, self.roots)
+        clusters = max(1, graph.num_nodes // size)
+        return Clusters(graph, clusters=clusters, per_batch=min(clusters, max(1, self.roots // size)))
 
     def optimiser(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.trained(), lr=self.lr, weight_decay=self.weight_decay, fused=True)

@@ -85,8 +85,9 @@ class WithRecipe(TwoView):
             loss = self.robust_loss(*sides, generator)
             loss.backward()
             return {"loss": loss.item(), **figures}
-        if isinstance(alpha.x, Tensor) and is_wide(alpha.x):
-            alpha.x = Features(alpha.x)  # δ is kept in factors then
+        for view in (alpha, beta) if self.perturb == "both" else (alpha,):
+            if isinstance(view.x, Tensor) and is_wide(view.x):
+                view.x = Features(view.x)  # δ is kept in factors then
         adversary = AdversarialFeatures(self.epsilon, self.ascent_steps, self.ascent)  # type: ignore[arg-type]
         if self.perturb == "both":
             if cluster:

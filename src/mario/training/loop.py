@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -105,6 +106,8 @@ def train(
     began, began_cpu = time.monotonic(), time.process_time()
     device = next((p.device for p in method.parameters()), torch.device("cpu"))
     sampler = method.sampler(graph)
+    if ranks.size() > 1 and isinstance(sampler, FullGraph):
+        _check_full(method)
     optimiser = method.optimiser()
     trained = [p for group in optimiser.param_groups for p in group["params"]]
     total = method.epochs * method.steps_per_epoch
@@ -152,8 +155,8 @@ def train(
                 batch = next(batches).to(device)
                 optimiser.zero_grad(set_to_none=True)
                 losses = method.step(batch, stream(seed, step, ranks.rank(), STEP))
-                divisor = 1 if getattr(method, "gather", False) else ranks.size()
-                if not ranks.sum_gradients(trained, divisor, sound=all(map(_finite, losses.values()))):
+                share = None if getattr(method, "gather", False) else float(bool(losses))
+                if not ranks.sum_gradients(trained, share, sound=all(map(_finite, losses.values()))):
                     losses = _mean(ranks.objects(losses))
                     raise RunFailedError(
                         f"the loss is not finite at step {step} ({losses}): a lower lr than {method.lr} may do"
@@ -194,6 +197,21 @@ def train(
                 extra["cpu_seconds"] = earlier_cpu + time.process_time() - began_cpu
                 Checkpoint.capture(step, method, optimiser, records, extra).save(folder / "checkpoint")
                 last_save = time.monotonic()
+
+
+def _check_full(method: Any) -> None:
+    """Over ranks that all have the whole graph."""
+    if getattr(method, "gather", False):
+        raise MarioError(
+            "with sampling=full every rank has all nodes, and with gather a node would be its own negative: "
+            "sampling=random_walk, neighbours or clusters would do, or gather=False"
+        )
+    warnings.warn(
+        "with sampling=full every rank has the whole graph and ranks average over draws of views alone: "
+        "sampling=random_walk, neighbours or clusters spreads the graph",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _share_statistics(method: nn.Module) -> None:

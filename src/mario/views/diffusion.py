@@ -17,6 +17,7 @@ from mario.views.view import View
 Kind = Literal["ppr", "heat"]
 
 _CHUNK = 2**23  # numbers in the part of the matrix that is worked on, were it dense
+_TALLEST = 2**16  # rows of it
 
 
 class Diffusion(View):
@@ -204,16 +205,22 @@ def _truncated(spread: sp.csr_array, root: np.ndarray, kind: Kind, rate: float, 
     bounds = 0.5 * tolerance / (np.sqrt(tails) * np.sqrt(tails).sum())
     parts = []
     spread, root = spread.astype(np.float32), root.astype(np.float32)
-    height = max(1, _CHUNK // nodes)
-    for start in range(0, nodes, height):
+    start = 0
+    least = height = max(1, _CHUNK // nodes)
+    while start < nodes:
         rows = np.arange(start, min(start + height, nodes))
+        start, most = int(rows[-1]) + 1, 0
         power = sp.csr_array((np.ones(rows.size, np.float32), rows, np.arange(rows.size + 1)), shape=(rows.size, nodes))
         total = power * np.float32(shares[0])
         for share, bound in zip(shares[1:], bounds[1:], strict=True):
-            power = _above(power @ spread, root, bound)
+            product = power @ spread
+            most = max(most, product.nnz)
+            power = _above(product, root, bound)
             if not power.nnz:
                 break
             total = total + power * np.float32(share)
+        # A product takes memory and time of its own for every column, so that many rows go together if they are short.
+        height = max(least, min(4 * rows.size, int(rows.size * _CHUNK / max(most, 1)), _TALLEST))
         parts.append(_above(total, root, 0.49 * tolerance))
     total = sp.vstack(parts, format="csr")
     return total.maximum(total.T.tocsr())
