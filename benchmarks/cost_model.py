@@ -79,8 +79,8 @@ class Network:
     def seconds(self, ranks: int, messages: float, payload: float) -> float:
         """Of ``messages`` sums over ``ranks`` whose contents are ``payload`` bytes in all, by a ring.
 
-        A ring sends 2(k − 1)/k of the contents from each rank, in 2(k − 1) turns that each cost a latency. gloo takes
-        fewer turns for short messages (halving and doubling, 2 log₂ k), which is what counts for them.
+        A ring sends 2(k − 1)/k of the contents from each rank. A short message is its turns: log₂ k times those between
+        two ranks, which the latency is of (gloo halves and doubles).
         """
         if ranks == 1:
             return 0.0

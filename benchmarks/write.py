@@ -7,6 +7,7 @@ measured says so.
 
 import argparse
 import re
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -156,8 +157,11 @@ def demands(figures: Figures, where: Path) -> str:
             rows.append([what, "equal", shown, verdict])
     if "ranks" in figures:
         kinds = figures["ranks"]["kinds"]
-        gain = kinds["2"]["batches_per_second"] / kinds["1"]["batches_per_second"]
-        add("two ranks against one on one core, throughput", "1.6×", times(gain), gain >= 1.6)
+        # Of the same round, as the machine is not equally quick in all of them.
+        gains = [two / one for one, two in zip(kinds["1"]["by_round"], kinds["2"]["by_round"], strict=True)]
+        gain = statistics.median(gains)
+        found = f"{gain:.2f}× ({min(gains):.2f} to {max(gains):.2f} in {len(gains)} rounds)"
+        add("two ranks against one on one core, throughput", "1.6×", found, gain >= 1.6)
     return table(["what", "asked", "found", "met"], rows, left=4) if rows else "Not measured yet."
 
 
