@@ -1,6 +1,7 @@
 """The loop over two ranks: the steps of one process with both batches, and no rank that goes its own way."""
 
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -295,3 +296,22 @@ def test_a_checkpoint_of_two_ranks_is_refused_by_one(tmp_path: Path) -> None:
     on_two_ranks(toy, [{}, {}], str(tmp_path), 0, {})
     with pytest.raises(MarioError, match=r"a training over 2 ranks and here are 1: start 2, choose another folder"):
         next(train(Toy(), GRAPH, seed=3, checkpoints=3, folder=tmp_path))
+
+
+def whole_graph(rank: int) -> tuple[str, int]:
+    settings: dict[str, Any] = {"hidden": 8, "layers": 2, "epochs": 1, "steps_per_epoch": 1, "sampling": "full"}
+    try:
+        GRACE(**settings, gather=True).fit(PARTS[0])
+        said = ""
+    except MarioError as error:
+        said = str(error)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        GRACE(**settings).fit(PARTS[0])
+    return said, sum("every rank has the whole graph" in str(one.message) for one in caught)
+
+
+def test_ranks_that_all_have_the_whole_graph() -> None:
+    for said, warned in on_two_ranks(whole_graph):
+        assert "a node would be its own negative" in said
+        assert warned == 1

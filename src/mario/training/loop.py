@@ -201,7 +201,8 @@ def train(
 
 def _check_full(method: Any) -> None:
     """Over ranks that all have the whole graph."""
-    if getattr(method, "gather", False):
+    settings: dict[str, Any] = method.get_params() if hasattr(method, "get_params") else {}
+    if settings.get("gather"):
         raise MarioError(
             "with sampling=full every rank has all nodes, and with gather a node would be its own negative: "
             "sampling=random_walk, neighbours or clusters would do, or gather=False"

@@ -1,0 +1,38 @@
+"""Two graphs that differ anywhere in what training sees have two fingerprints."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from mario.graphs import fingerprint as module
+from mario.graphs.fingerprint import fingerprint
+
+
+def graph() -> Data:
+    x = torch.arange(6.0).view(2, 3)
+    return Data(
+        x=x, edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]), train_mask=torch.tensor([True, False])
+    )
+
+
+@pytest.mark.parametrize("key", ["x", "edge_index", "y", "train_mask"])
+def test_whatever_training_sees_counts(key: str) -> None:
+    other = graph()
+    other[key] = other[key].flip(0)
+    assert fingerprint(other) != fingerprint(graph()) == fingerprint(graph())
+
+
+def test_what_it_does_not_see_does_not_count() -> None:
+    other = graph()
+    other.ood_test_mask = torch.tensor([False, True])
+    assert fingerprint(other) == fingerprint(graph())
+
+
+def test_sparse_features_and_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = graph(), graph()
+    one.x, other.x = one.x.to_sparse_csr(), (2 * other.x).to_sparse_csr()
+    assert fingerprint(one) != fingerprint(other)
+    monkeypatch.setattr(module, "_MOST", 2)
+    many = Data(x=torch.rand(50, 3), edge_index=torch.randint(50, (2, 90)))
+    moved = Data(x=many.x, edge_index=many.edge_index.flip(1))
+    assert fingerprint(many) == fingerprint(many.clone()) != fingerprint(moved)
