@@ -13,7 +13,7 @@ from mario import ranks
 from mario.encoders.attention import Attended
 from mario.encoders.norm import BatchNorm
 from mario.encoders.precision import Reducible
-from mario.encoders.propagation import Normalisation, Propagation, entries, propagation_of
+from mario.encoders.propagation import Normalisation, Propagation, entries, propagation_of, remembered
 from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix, Features, rows_of
 
@@ -223,7 +223,7 @@ class GAT(Encoder):
 
     def route(self, x: FeatureMatrix, edge_index: Tensor) -> Any:
         edges = entries(edge_index) if edge_index.layout == torch.sparse_csr else edge_index
-        return Attended(edges, x.size(0))
+        return remembered(edges, ("attended", x.size(0)), lambda: Attended(edges, x.size(0)))
 
     def messages(self, conv: Any, x: FeatureMatrix) -> Tensor:
         return x @ conv.lin.weight.t() if isinstance(x, Tensor) else x.times(conv.lin.weight)

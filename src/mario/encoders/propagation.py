@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import scipy.sparse as sp
 import torch
@@ -94,7 +94,7 @@ class Propagation:
             raise MarioError(
                 "matrix is sparse and requires grad, which only a dense one gets: detach it or make it dense"
             )
-        return _remembered(matrix, None, lambda: cls._of_sparse(matrix))
+        return remembered(matrix, None, lambda: cls._of_sparse(matrix))
 
     @classmethod
     def _of_sparse(cls, matrix: Tensor) -> "Propagation":
@@ -278,15 +278,18 @@ def propagation_of(
     """
     dtype = dtype or torch.get_default_dtype()
     key = (num_nodes, normalisation, dtype)
-    return _remembered(edge_index, key, lambda: Propagation.of(edge_index, num_nodes, normalisation, dtype))
+    return remembered(edge_index, key, lambda: Propagation.of(edge_index, num_nodes, normalisation, dtype))
 
+
+T = TypeVar("T")
 
 # Of each tensor its version and the maps made of it. No map may refer to that tensor, which would then live on.
 _known: Any = WeakTensorKeyDictionary()
 _lock = threading.Lock()
 
 
-def _remembered(tensor: Tensor, key: object, make: Callable[[], Propagation]) -> Propagation:
+def remembered(tensor: Tensor, key: object, make: Callable[[], T]) -> T:
+    """What ``make`` makes of ``tensor``, once for as long as that lives and is not changed in place."""
     if tensor.is_inference():  # has no version that would show a change
         return make()
     version = tensor._version
@@ -295,7 +298,7 @@ def _remembered(tensor: Tensor, key: object, make: Callable[[], Propagation]) ->
         if known is None or known[0] != version:
             known = _known[tensor] = (version, {})
     # Made outside the lock; where two threads make it at once, the first stays.
-    found: dict[object, Propagation] = known[1]
+    found: dict[object, T] = known[1]
     return found[key] if key in found else found.setdefault(key, make())
 
 
