@@ -120,8 +120,10 @@ def test_what_several_machines_asked_for_is_merged_by_copying_folders(tiny: Stud
     assert (both.rows, both.command) == (("random-init", "two layers", "grace"), "one\nother")
     again = with_earlier(make_plan(tiny, datasets=["good-cbas-concept"], command="one"), tiny, both)
     again.write(here)
-    assert len(list((here / "plans").iterdir())) == 1, "one file takes the place of those it holds"
+    assert len(list((here / "plans").glob("*.json"))) == 2, "its own file is replaced, what was copied stays"
     assert names(read_plans(here)[0]) == names(again)
+    (here / "plans" / "tiny.backup.json").write_text("{}")
+    assert len(read_plans(here)) == 1, "what is no plan by its name is none"
     other = read_study("tiny", TINY.replace("epochs = 1", "epochs = 2", 1), "tiny.toml")
     shutil.copy(make_plan(other, datasets=["good-cbas-concept"]).write(there), here / "plans")
     with pytest.raises(MarioError, match="have other settings for random-init on good-cbas-concept"):

@@ -153,7 +153,10 @@ def test_the_interval_of_few_pairs_covers_what_it_says() -> None:
     drawn = [paired(list(rng.normal(size=5)), [0.0] * 5, resamples=2000) for _ in range(400)]
     covered = np.mean([one.ci_low <= 0 <= one.ci_high for one in drawn])
     assert covered > 0.9, "the plain percentile interval covers 0.82 to 0.86"
-    assert paired([0.1, 0.2, 0.3, 0.4], [0.0] * 4).ci_low is None
+    five = [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert paired(five, [0.0] * 5).ci_low is not None
+    assert paired(five, [0.0] * 5, confidence=0.99).ci_low is None
+    assert paired(five[:4], [0.0] * 4).ci_low is None
 
 
 def test_swapping_the_methods_turns_the_sign() -> None:

@@ -32,6 +32,10 @@ def test_sparse_features_and_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = graph(), graph()
     one.x, other.x = one.x.to_sparse_csr(), (2 * other.x).to_sparse_csr()
     assert fingerprint(one) != fingerprint(other)
+    other.edge_index = torch.tensor([[0, 1]]).t().contiguous()  # one edge, whose strides are any
+    assert other.edge_index.stride() != graph().edge_index.stride()
+    one.edge_index, one.x = graph().edge_index, other.x
+    assert fingerprint(one) == fingerprint(other)
     monkeypatch.setattr(module, "_MOST", 2)
     many = Data(x=torch.rand(50, 3), edge_index=torch.randint(50, (2, 90)))
     moved = Data(x=many.x, edge_index=many.edge_index.flip(1))

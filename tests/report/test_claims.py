@@ -85,6 +85,20 @@ def test_runs_that_are_not_done_keep_a_claim_from_holding(monkeypatch: pytest.Mo
     (first, *_) = one([short], "grace-above-supervised-small").comparisons
     assert set(first.lacking) == {"good-webkb-concept", "good-cbas-covariate", "good-webkb-covariate"}
     assert "Without data: good-cbas-concept." in numbers(one([short], "grace-above-supervised-small"))
+    monkeypatch.setattr(MODULE, "missing_data", lambda dataset: dataset == "good-cora" or None)
+    claim = one(tables(1.0), "mario-above-grace")
+    assert "good-cora-word-concept" in claim.absent
+    assert not any(name.startswith("good-cora") for name in claim.lacking), "nobody can be asked for what is not there"
+
+
+def test_a_row_is_judged_by_the_curves_of_its_own_study() -> None:
+    curve = [{"step": i, "ood_val": 0.5 + 0.05 * i} for i in range(10)]
+    table = collected({"good-cbas-concept": {"grace": [0.8], "mario": [0.9]}})
+    encoders = collected({"good-cbas-concept": {"grace (gcn)": [0.8], "mario (gcn)": [0.9]}}, study="encoders")
+    for number, run in enumerate(run for study in (table, encoders) for run in study.cases[0].results):
+        run["folder"], run["curve"] = f"shared {number % 2}", curve
+    claim = one([table, encoders], "encoders")
+    assert "mario (gcn) was still rising at the end of its schedule: good-cbas-concept." in numbers(claim)
 
 
 def test_a_row_that_still_rose_is_named() -> None:
@@ -169,6 +183,7 @@ def test_groups_are_told_by_their_medians() -> None:
     held = dataclasses.replace(claim.comparisons[0], p_holm=0.01)
     assert held.verdict == "not shown", "it is claimed of every group"
     assert dataclasses.replace(held, groups=(2, 2)).verdict == "held"
+    assert dataclasses.replace(held, less=True, groups=(0, 2)).verdict == "contradicted"
     assert dataclasses.replace(held, every_group=False).verdict == "held"
 
 

@@ -222,8 +222,10 @@ class GAT(Encoder):
         return conv.lin
 
     def route(self, x: FeatureMatrix, edge_index: Tensor) -> Any:
-        edges = entries(edge_index) if edge_index.layout == torch.sparse_csr else edge_index
-        return remembered(edges, ("attended", x.size(0)), lambda: Attended(edges, x.size(0)))
+        def make() -> Attended:
+            return Attended(entries(edge_index) if edge_index.layout == torch.sparse_csr else edge_index, x.size(0))
+
+        return remembered(edge_index, ("attended", x.size(0)), make)
 
     def messages(self, conv: Any, x: FeatureMatrix) -> Tensor:
         return x @ conv.lin.weight.t() if isinstance(x, Tensor) else x.times(conv.lin.weight)

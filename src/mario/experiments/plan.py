@@ -1,16 +1,16 @@
 """A plan: a study made concrete, as a JSON file in the folder of the runs.
 
-``RUNS/plans/NAME.HASH.json`` lists every run that was asked for, by the name of its folder. A report reads plans and
-run folders and nothing else, so results of several machines are merged by copying folders: a file is named by what it
-asks for, and what several files ask for one study is its plan.
+``RUNS/plans/NAME.ORIGIN.json`` lists every run that was asked for, by the name of its folder. A report reads plans and
+run folders and nothing else, so results of several machines are merged by copying folders: each folder of runs has a
+name of its own for its files, and what several files ask for one study is its plan.
 """
 
 import dataclasses
-import glob
-import hashlib
-import json
 import os
+import re
+import uuid
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from mario.experiments import store
 from mario.experiments.job import Job
 from mario.experiments.run import Run
 from mario.experiments.study import PAPER, Study
-from mario.files import read_json, write_json
+from mario.files import read_json, write_json, write_text
 from mario.graphs.catalogue import CATALOGUE
 from mario.graphs.files import locate
 
@@ -85,14 +85,12 @@ class Plan:
         return [run.job for case in self.cases if not case.missing for run in case.runs]
 
     def write(self, folder: Path) -> Path:
-        """Write ``folder/plans/NAME.HASH.json`` in the place of all other plans of this study."""
-        written = self.as_dict()
-        digest = hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()[:8]
-        path = folder / "plans" / f"{self.study}.{digest}.json"
-        write_json(path, written)
-        for other in plan_files(folder, self.study):
-            if other != path:
-                other.unlink(missing_ok=True)
+        """Write ``folder/plans/NAME.ORIGIN.json`` in the place of what this folder has asked for of the study before.
+
+        What was copied here from elsewhere has another origin and stays.
+        """
+        path = folder / "plans" / f"{self.study}.{_origin(folder)}.json"
+        write_json(path, self.as_dict())
         return path
 
     def as_dict(self) -> dict[str, Any]:
@@ -281,15 +279,21 @@ def missing_data(dataset: str, root: str | os.PathLike[str] | None = None) -> st
     return f"the files of {dataset} are not at hand ({named}); `mario data fetch {dataset}` downloads them"
 
 
-def plan_files(folder: Path, study: str | None = None) -> list[Path]:
-    """The files of the plans in ``folder``, of one study or of all."""
-    return sorted((folder / "plans").glob(f"{'*' if study is None else glob.escape(study)}.????????.json"))
+def _origin(folder: Path) -> str:
+    """The name of this folder of runs in the names of its plans, drawn once."""
+    path = folder / "plans" / ".origin"
+    with suppress(OSError):
+        if re.fullmatch("[0-9a-f]{8}", known := path.read_text(encoding="utf-8").strip()):
+            return known
+    drawn = uuid.uuid4().hex[:8]
+    write_text(path, f"{drawn}\n")
+    return drawn
 
 
 def read_plans(folder: Path) -> list[Plan]:
     """The plans in ``folder``, one a study, the paper's studies first and in its order."""
     plans: dict[str, Plan] = {}
-    for path in plan_files(folder):
+    for path in sorted((folder / "plans").glob(f"*.{'[0-9a-f]' * 8}.json")):
         plan = _read_plan(path)
         known = plans.get(plan.study)
         plans[plan.study] = plan if known is None else _union(known, plan, folder)

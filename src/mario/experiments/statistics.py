@@ -22,8 +22,6 @@ PAIR_KEY = ("dataset", "domain", "shift", "setting", "split_seed", "seed")
 # Scores are ratios of small counts: 0.9 − 0.8 and 0.7 − 0.6 are the same difference, though not to the last bit, and
 # the Wilcoxon ranks must see them as tied.
 _DECIMALS = 12
-# Of fewer pairs, the mean of the least or of the greatest alone turns up in more than 5 % of the resamples.
-_LEAST_PAIRS = 5
 
 
 class NothingToPairError(MarioError):
@@ -52,12 +50,11 @@ class BySplit:
 class Paired:
     """Differences a − b of n matched pairs.
 
-    ``ci_low`` and ``ci_high`` are the bootstrap interval of the mean difference (None below five pairs, whose resamples
-    cannot reach as far as it should), ``p_wilcoxon`` is two-sided (None for n = 1, where no test exists; 1 if all
-    pairs are tied). ``wins``, ``ties`` and ``losses`` count pairs with
-    a above, equal to and below b. ``side`` is 1 where the ranks of the pairs with a above outweigh those with b, −1
-    where it is the other way round, and 0 where neither does: the direction that ``p_wilcoxon`` speaks of, which need
-    not be that of the mean.
+    ``ci_low`` and ``ci_high`` are the bootstrap interval of the mean difference (None for so few pairs that their
+    resamples cannot reach as far as it should: at 95 %, below five), ``p_wilcoxon`` is two-sided (None for n = 1, where
+    no test exists; 1 if all pairs are tied). ``wins``, ``ties`` and ``losses`` count pairs with a above, equal to and
+    below b. ``side`` is 1 where the ranks of the pairs with a above outweigh those with b, −1 where it is the other way
+    round, and 0 where neither does: the direction that ``p_wilcoxon`` speaks of, which need not be that of the mean.
     """
 
     n: int
@@ -261,10 +258,10 @@ def _bootstrap(
     The plain one is too narrow by √((n−1)/n) and by normal instead of t quantiles, which is a third for five pairs.
     """
     n = len(difference)
-    if n < _LEAST_PAIRS:
+    tail = float(stats.norm.cdf(np.sqrt(n / (n - 1)) * stats.t.ppf((1.0 - confidence) / 2.0, n - 1))) if n > 1 else 0.0
+    if tail < float(n) ** -n:  # resamples do not reach as far: the least and the greatest of n have that chance each
         return None, None
     drawn = np.random.default_rng(seed).integers(len(difference), size=(resamples, len(difference)))
-    tail = stats.norm.cdf(np.sqrt(n / (n - 1)) * stats.t.ppf((1.0 - confidence) / 2.0, n - 1))
     low, high = np.quantile(difference[drawn].mean(axis=1), [tail, 1.0 - tail])
     return float(low), float(high)
 

@@ -7,16 +7,16 @@ lacking in a case of the claim whose data is at hand.
 """
 
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from statistics import fmean, median
 from typing import Any
 
-from mario.experiments.plan import Collected, CollectedCase
+from mario.experiments.plan import Collected, CollectedCase, missing_data
 from mario.experiments.statistics import holm
-from mario.experiments.study import PAPER
+from mario.experiments.study import PAPER, Case
 from mario.experiments.study_files import find_study
 from mario.report.convergence import convergence
 from mario.report.tables.pooled import Pooled, pool_cases, reachable
@@ -53,9 +53,12 @@ class Comparison:
         if self.pooled is None:
             return NOT_RUN
         shown = self.pooled.test.shown(self.p_holm, LEVEL)
-        if self.lacking or (shown and self.every_group and self.groups and self.groups[0] < self.groups[1]):
+        if not shown or self.lacking:
             return NOT_SHOWN
-        return {0: NOT_SHOWN, -1 if self.less else 1: HELD}.get(shown, CONTRADICTED)
+        if (shown < 0) != self.less:
+            return CONTRADICTED
+        somewhere_not = self.every_group and self.groups is not None and self.groups[0] < self.groups[1]
+        return NOT_SHOWN if somewhere_not else HELD
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,11 +106,7 @@ def claims(collected: Iterable[Collected]) -> list[Claim]:
     """
     studies = list(collected)
     rows = {one.plan.study: long_rows(one) for one in studies}
-    rising = {(one.case, label) for one in convergence(studies) for label in one.rising}
-    return [
-        _claim(entry, [one for one in studies if one.plan.study in entry["studies"]], rows, rising)
-        for entry in _entries()
-    ]
+    return [_claim(entry, [one for one in studies if one.plan.study in entry["studies"]], rows) for entry in _entries()]
 
 
 @cache
@@ -116,25 +115,19 @@ def _entries() -> list[dict[str, Any]]:
     return tomllib.loads(text)["claim"]
 
 
-def _claim(
-    entry: Mapping[str, Any],
-    studies: Sequence[Collected],
-    rows: Mapping[str, Sequence[LongRow]],
-    rising: Collection[tuple[str, str]],
-) -> Claim:
+def _claim(entry: Mapping[str, Any], studies: Sequence[Collected], rows: Mapping[str, Sequence[LongRow]]) -> Claim:
     score, less = entry.get("score", "ood_test"), entry.get("less", False)
     cases = _cases(studies, entry.get("datasets", ()))
     here = [row for one in studies for row in rows[one.plan.study] if row.case in cases]
     absent = {name for name, case in cases.items() if case.missing and not case.results}
+    rising = {(case.case, label) for one in studies for case in convergence([one]) for label in case.rising}
     found, lacking = [], dict[str, None]()
     for label, against in _compared(entry["compare"], here):
-        asked = {
-            name: cases[name].asked if name in cases else seeds
-            for name, seeds in _asked(entry, label, against).items()
-            if name not in absent
-        }
+        wanted = _asked(entry, label, against)
+        absent |= {name for name, case in wanted.items() if name not in cases and missing_data(case.dataset)}
+        asked = {name: cases.get(name, case) for name, case in wanted.items() if name not in absent}
         whole = pool_cases(cases.values(), label, against, score=score)
-        short = [name for name, pairs in asked.items() if (whole.pairs.get(name, 0) if whole else 0) < pairs]
+        short = [name for name, case in asked.items() if (whole.pairs.get(name, 0) if whole else 0) < _runs(case)]
         lacking |= dict.fromkeys(short)
         parts = [[case] for case in cases.values()] if entry.get("each") == "case" else [list(cases.values())]
         for part in parts:
@@ -172,10 +165,15 @@ def _claim(
     )
 
 
-def _asked(entry: Mapping[str, Any], label: str, against: str) -> dict[str, int]:
-    """The cases of the paper's studies that have both rows, each with its number of seeds."""
+def _runs(case: Case | CollectedCase) -> int:
+    """How many runs a row has in it, if all are done."""
+    return len(case.pairs) if isinstance(case, Case) else case.asked
+
+
+def _asked(entry: Mapping[str, Any], label: str, against: str) -> dict[str, Case]:
+    """The cases of the paper's studies that have both rows."""
     return {
-        case.name: case.seeds
+        case.name: case
         for name in entry["studies"]
         if name in PAPER
         for study in [find_study(name)]

@@ -106,7 +106,8 @@ def train(
     began, began_cpu = time.monotonic(), time.process_time()
     device = next((p.device for p in method.parameters()), torch.device("cpu"))
     sampler = method.sampler(graph)
-    if ranks.size() > 1 and isinstance(sampler, FullGraph):
+    whole = isinstance(getattr(sampler, "sampler", sampler), FullGraph)
+    if ranks.size() > 1 and whole:
         _check_full(method)
     optimiser = method.optimiser()
     trained = [p for group in optimiser.param_groups for p in group["params"]]
@@ -139,7 +140,7 @@ def train(
     def draw(step: int) -> Data:
         return sample(stream(seed, step, ranks.rank(), BATCH))
 
-    ahead = prefetch and not isinstance(sampler, FullGraph)
+    ahead = prefetch and not whole
     batches = prefetched(draw, range(step, total)) if ahead else (draw(s) for s in range(step, total))
     with closing(batches), ranks.telling(lambda: f"at step {step}"):
         while step < total and not (method.patience and waited >= method.patience):
