@@ -75,8 +75,11 @@ def numbers(claim: Claim) -> list[str]:
         return ["No runs to compare yet."]
     run = [comparison for comparison in claim.comparisons if comparison.pooled]
     lines = [_line(comparison, claim.score) for comparison in run]
+    named = {*claim.lacking, *claim.absent}
     lacking = [
-        f"{c.label} and {c.against}{f' on {c.case}' if c.case else ''}" for c in claim.comparisons if c.pooled is None
+        f"{c.label} and {c.against}{f' on {c.case}' if c.case else ''}"
+        for c in claim.comparisons
+        if c.pooled is None and c.case not in named
     ]
     if lacking:
         lines.append(f"No runs of both: {', '.join(lacking)}.")
