@@ -72,6 +72,7 @@ def test_a_case_without_runs_keeps_a_claim_on_each_case_from_holding() -> None:
 
 def test_runs_that_are_not_done_keep_a_claim_from_holding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MODULE, "_asked", ASKED)
+    monkeypatch.setattr(MODULE, "missing_data", lambda _: None)
     claim = one(tables(1.0), "mario-above-grace")
     assert claim.verdict == "not shown"
     assert {"good-twitch-concept", "webkb-covariate", "coauthor-cs-word-concept"} <= set(claim.lacking)
