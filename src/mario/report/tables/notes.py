@@ -47,7 +47,8 @@ def _reading(collected: Collected, rows: Sequence[LongRow]) -> list[str]:
         )
     if any(row.ood_place for row in rows):
         several = " with the same encoder" if len({row.encoder for row in rows if not row.control}) > 1 else ""
-        fewer = ", of those with the most runs" if len({row.n for row in rows if row.n}) > 1 else ""
+        counts = {(row.case, row.n) for row in rows if row.n}
+        fewer = ", of those with the most runs" if len(counts) > len({case for case, _ in counts}) else ""
         notes.append(f"Bold and underlined: best and second of the trained methods without labels{several}{fewer}.")
     if collected.plan.quick:
         notes.append("The quick form: so few steps that no figure here can stand beside the paper’s.")
