@@ -134,31 +134,15 @@ class Tuning:
 
     def runs(self, params: Mapping[str, Any]) -> list[Run]:
         """The runs of a trial: one for each pair of split seed and seed."""
-        return [
-            Run.plan(
-                self.dataset,
-                self.method,
-                domain=self.domain,
-                shift=self.shift,
-                setting=self.setting,
-                split_seed=split_seed,
-                seed=seed,
-                given={**self.given, **spread(params)},
-            )
-            for split_seed, seed in self.pairs
-        ]
+        given = {**self.given, **spread(params)}
+        return [self._run(split_seed=split_seed, seed=seed, given=given) for split_seed, seed in self.pairs]
+
+    def _run(self, **facts: Any) -> Run:
+        return Run.plan(self.dataset, self.method, domain=self.domain, shift=self.shift, setting=self.setting, **facts)
 
     def load(self, split_seed: int) -> Data:
         """The graph of one split, which must have the validation set that decides."""
-        run = Run.plan(
-            self.dataset,
-            self.method,
-            domain=self.domain,
-            shift=self.shift,
-            setting=self.setting,
-            split_seed=split_seed,
-        )
-        data = run.load(self.root)
+        data = self._run(split_seed=split_seed).load(self.root)
         there = [name for name in SELECT if data.get(f"{name}_mask") is not None and data[f"{name}_mask"].any()]
         if self.select not in there:
             hint = f"--select {there[0]} would do" if there else "without a validation set nothing can be chosen"
