@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import dying
 from forked import mario, start
 from graphs.elliptic_files import write_elliptic
 from mario.cli import app
@@ -74,11 +75,7 @@ def test_killed_and_started_again_it_ends_with_the_same_bits(tmp_path: Path) -> 
     short = ["--set", "epochs=10", "--set", "roots=200"]
     words = ["run", "good-cbas", "--shift", "concept", *QUICK, *short, "-q", "--out"]
     assert mario(*words, str(tmp_path / "whole")).returncode == 0
-    process = start("mario.cli", *words, str(tmp_path / "killed"), said=tmp_path)
-    deadline = time.monotonic() + 60
-    while not list((tmp_path / "killed").glob("checkpoint/*.safetensors")) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
+    process = start("dying", *words, str(tmp_path / "killed"), said=tmp_path, env={**os.environ, "BEYOND": "0"})
     process.join()
     assert process.exitcode == -signal.SIGKILL
     assert not (tmp_path / "killed" / "result.json").exists()
@@ -87,25 +84,6 @@ def test_killed_and_started_again_it_ends_with_the_same_bits(tmp_path: Path) -> 
     assert same[0] == same[1]
 
 
-# Rank 1 kills itself after the first of its steps that finds a checkpoint of a step above BEYOND
-# and the lines of some steps since: which step that is does not depend on who is quicker.
-LAUNCH = """
-import os, signal
-from pathlib import Path
-from torch.optim.optimizer import register_optimizer_step_post_hook
-from mario.cli import main
-
-folder = Path(os.environ["FOLDER"])
-
-def die(*_):
-    newest = max((int(file.stem) for file in folder.glob("checkpoint/*.safetensors")), default=0)
-    if int(os.environ["BEYOND"]) < newest < (folder / "log.jsonl").read_bytes().count(b"\\n") - 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-if os.environ["RANK"] == "1" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
-    register_optimizer_step_post_hook(die)
-main()
-"""
 ON_RANKS = ["run", "good-cbas", "--shift", "concept", *QUICK, "--set", "epochs=6", "--set", "checkpoints=3"]
 ON_RANKS += ["--set", "roots=100", "-q", "--out"]
 
@@ -117,13 +95,12 @@ def train_whole(rank: int, folder: str) -> None:
 
 @pytest.fixture
 def torchrun(tmp_path: Path) -> Iterator[Callable[..., ForkServerProcess]]:
-    """Starts a run of two ranks in a folder, one of which is killed (see LAUNCH)."""
-    (tmp_path / "launch.py").write_text(LAUNCH)
+    """Starts a run of two ranks in a folder, one of which is killed."""
     started: list[ForkServerProcess] = []
 
     def begin(folder: str, beyond: int, *options: str) -> ForkServerProcess:
-        words = ["--standalone", "--nproc-per-node", "2", *options, str(tmp_path / "launch.py"), *ON_RANKS]
-        env = {**os.environ, "OMP_NUM_THREADS": "1", "FOLDER": str(tmp_path / folder), "BEYOND": str(beyond)}
+        words = ["--standalone", "--nproc-per-node", "2", *options, dying.__file__, *ON_RANKS]
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "BEYOND": str(beyond)}
         said = tmp_path / "said" / str(len(started))
         started.append(start("torch.distributed.run", *words, str(tmp_path / folder), said=said, env=env))
         return started[-1]
