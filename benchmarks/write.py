@@ -169,12 +169,17 @@ def p_value(paired: Mapping[str, Any]) -> str:
     return "–" if paired["p_wilcoxon"] is None else f"{paired['p_wilcoxon']:.2f}"
 
 
+def products(row: Mapping[str, Any]) -> float:
+    """Operations of a step in dense products; that with X, which `work` counts, is a sparse one where X is wide."""
+    return row["work"]["contrast"] if row["wide"] else sum(row["work"].values())
+
+
 @needs("step")
 def step(figures: Figures) -> str:
     rows = []
     for row in figures["step"]["rows"]:
         ours, plain = row["ours"], row.get("plain")
-        share = sum(row["work"].values()) / row["matmul_flops"] / (ours["cpu"] if row["threads"] == 1 else ours["wall"])
+        share = products(row) / row["matmul_flops"] / (ours["cpu"] if row["threads"] == 1 else ours["wall"])
         rows.append(
             [
                 f"{row['nodes']:,}" + (", 6,805 sparse words" if row["wide"] else ""),
@@ -426,9 +431,7 @@ def limits_of(figures: Figures, where: Path) -> str:
         for row in figures["step"]["rows"]:
             if row["nodes"] in (1_000, 8_000) and row["threads"] == 1:
                 title = f"a step, {row['nodes']:,} nodes" + (", sparse words" if row["wide"] else "")
-                # The dense product with X that `work` counts is a sparse one here.
-                needed = row["work"]["contrast"] if row["wide"] else sum(row["work"].values())
-                add(title, row["ours"]["cpu"], needed / row["matmul_flops"], "matrix products")
+                add(title, row["ours"]["cpu"], products(row) / row["matmul_flops"], "matrix products")
     if "messages" in figures:
         for row in figures["messages"]["rows"]:
             title = f"message passing, {row['nodes']:,} nodes"

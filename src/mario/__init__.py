@@ -1,7 +1,8 @@
 """Node and graph embeddings without labels that keep working when the data shifts.
 
 Public names are loaded on first use, so that ``import mario`` and ``mario --help`` do not import torch. Besides
-those in ``__all__`` every registered method is here by its class's name: ``mario.GRACE``, ``mario.COSTA``.
+those in ``__all__`` every registered method is here by its class's name, ``mario.GRACE``, ``mario.COSTA``, and the rooms
+by theirs: ``mario.contrast.info_nce``.
 """
 
 from importlib import import_module
@@ -18,6 +19,8 @@ _HOME = {
     "load": "mario.methods",
     "evaluate": "mario.evaluation",
 }
+
+_ROOMS = ("contrast", "encoders", "evaluation", "experiments", "graphs", "methods", "report", "training", "views")
 
 __all__ = [
     "MARIO",
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
+    if name in _ROOMS:
+        return import_module(f"mario.{name}")
     if name[:1].isupper():
         methods = import_module("mario.methods")
         if any(cls.__name__ == name for cls in methods.REGISTRY.values()):
@@ -48,4 +53,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     methods = [cls.__name__ for cls in import_module("mario.methods").REGISTRY.values()]
-    return sorted({"__version__", *__all__, *methods})
+    return sorted({"__version__", *__all__, *_ROOMS, *methods})

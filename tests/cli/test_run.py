@@ -206,6 +206,7 @@ def test_methods_shows_every_setting_of_one() -> None:
     rows = {row["name"]: row for row in json.loads(mario("methods", "mario", "--json").stdout)}
     assert rows["gamma"]["default"] == 0.1
     assert 0.5 in rows["gamma"]["search"]
+    assert (rows["encoder"]["search"], rows["encoder"]["choices"]) == (None, ["gcn", "sage", "gat", "gin"])
     assert all(row["what"] for row in rows.values())
 
 

@@ -136,6 +136,16 @@ def test_sets_that_are_not_there_have_no_score() -> None:
     assert sorted(evaluate(model, data)) == ["ood_test", "train"]
 
 
+def test_a_test_mask_that_is_not_read_is_told() -> None:
+    data = shifted()
+    model = raw(data)
+    data.test_mask = data.ood_test_mask
+    assert "ood_test" in evaluate(model, data)  # without a word, as there is a test set
+    del data.id_test_mask, data.ood_test_mask
+    with pytest.warns(UserWarning, match="test_mask is not read: name it id_test_mask or ood_test_mask"):
+        evaluate(model, data)
+
+
 def test_the_metric_is_that_of_the_dataset() -> None:
     data = shifted()
     data.metric = "f1"

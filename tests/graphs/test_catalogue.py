@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from mario.graphs.catalogue import CATALOGUE
+from mario.errors import MarioError
+from mario.graphs.catalogue import CATALOGUE, find_card
 from mario.graphs.rules import RULES, SHIFTS
 
 
@@ -37,6 +38,14 @@ def test_cornells_and_texass_features_are_the_same_file() -> None:
     )
     assert cornell == texas != wisconsin
     assert "byte-identical" in CATALOGUE["good-webkb"].faults[0]
+
+
+def test_a_name_that_there_is_none_of() -> None:
+    with pytest.raises(MarioError, match=r"unknown dataset 'good-cbs'; one of good-cbas, .*did you mean 'good-cbas'"):
+        find_card("good-cbs")
+    for own in ("mine.safetensors", "folder/mine"):
+        with pytest.raises(MarioError, match=f"unknown dataset '{own}': a file of your own is read by .*load_graph"):
+            find_card(own)
 
 
 def test_the_catalogue_is_read_without_torch() -> None:

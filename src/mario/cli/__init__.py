@@ -65,7 +65,7 @@ def _everywhere(
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Root = Annotated[Path | None, typer.Option(help="Folder of raw files to look in first.")]
 Shift = Annotated[
-    str | None, typer.Option(help="covariate, concept, no_shift or label; `mario data show DATASET` has its.")
+    str | None, typer.Option(help="covariate, concept, no_shift or label; `mario data show DATASET` has those of it.")
 ]
 Domain = Annotated[str | None, typer.Option(help="What shifts: see `mario data show DATASET`.")]
 Setting = Annotated[
@@ -74,7 +74,7 @@ Setting = Annotated[
 ]
 
 
-@app.command()
+@app.command(short_help="Train one method on one dataset and score it.")
 def run(
     dataset: Annotated[str, typer.Argument(help="Dataset: see `mario data list`.", autocompletion=_datasets)],
     method: Annotated[
@@ -88,7 +88,10 @@ def run(
     seed: Annotated[int, typer.Option(help="Of weights, views and batches.")] = 0,
     encoder: Annotated[str | None, typer.Option(help="gcn, sage, gat or gin.")] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Override a setting (`mario methods METHOD`); may be repeated."
+        ),
     ] = None,
     settings_file: Annotated[
         Path | None,
@@ -139,7 +142,7 @@ def run(
     )
 
 
-@app.command()
+@app.command(short_help="Find settings of a method by validation scores.")
 def tune(
     dataset: Annotated[str, typer.Argument(help="Dataset: see `mario data list`.", autocompletion=_datasets)],
     method: Annotated[str, typer.Option(help="Method: see `mario methods`.", autocompletion=_methods)] = "mario",
@@ -161,7 +164,8 @@ def tune(
         ),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Fix a setting; may be repeated.")
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Fix a setting of `mario methods METHOD`; may be repeated."),
     ] = None,
     select: Annotated[str, typer.Option(help="The validation score that decides: ood_val or id_val.")] = "ood_val",
     seeds: Annotated[int, typer.Option(min=1, help="Runs a trial, each on a split of its own.")] = 1,
@@ -227,7 +231,7 @@ def tune(
     )
 
 
-@app.command()
+@app.command(short_help="Compare five methods on a small graph; write a page.")
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs and the page.")] = Path("demo"),
     seeds: Annotated[int, typer.Option(min=1, help="Runs a method, each on a split of its own.")] = 3,
@@ -242,7 +246,7 @@ def demo(
     run_demo(out, seeds=seeds, epochs=epochs, workers=workers)
 
 
-@app.command()
+@app.command(short_help="Run tables and figures of the paper.")
 def reproduce(
     studies: Annotated[
         list[str],
@@ -301,7 +305,7 @@ def reproduce(
     )
 
 
-@app.command()
+@app.command(short_help="Write the page of runs that are done.")
 def report(
     runs: Annotated[
         Path, typer.Argument(help="Folder that holds folders of runs, of `mario reproduce` or `mario run`.")
@@ -316,7 +320,7 @@ def report(
     report_runs(runs, out, document=document, root=root)
 
 
-@app.command()
+@app.command(short_help="Every method, or every setting of one.")
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show the settings of this one.", autocompletion=_methods)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,

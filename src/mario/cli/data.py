@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from mario.graphs.catalogue import CATALOGUE, DatasetCard
+from mario.graphs.catalogue import CATALOGUE, DatasetCard, find_card
 from mario.graphs.files import FileState, file_states, is_made, locate, made_folder
-from mario.graphs.rules import PARTS, choose
+from mario.graphs.rules import PARTS
 
 app = typer.Typer(
     name="data",
@@ -51,10 +51,10 @@ def list_datasets(root: Root = None, as_json: AsJson = False) -> None:
             typer.echo(f"* {fault}")
 
 
-@app.command()
+@app.command(short_help="What a dataset is, its files, faults and splits.")
 def show(name: Name, root: Root = None, as_json: AsJson = False) -> None:
     """One dataset: what it is, its files, its known faults, and the sizes of its splits (split seed 0)."""
-    card = _card_of(name)
+    card = find_card(name)
     facts = _card(card) | {"where": _where(card, root)}
     there = facts["where"] not in ("absent", "at first use")
     facts["splits"] = _split_sizes(card, root) if there else []
@@ -85,10 +85,10 @@ def show(name: Name, root: Root = None, as_json: AsJson = False) -> None:
     _print(table)
 
 
-@app.command()
+@app.command(short_help="Find a dataset's files, or download or make them.")
 def fetch(name: Name, root: Root = None) -> None:
     """Find a dataset's files, or download them (or make what is generated) into the user's cache."""
-    card = _card_of(name)
+    card = find_card(name)
     if card.cached:
         from mario.graphs.datasets import load_dataset
 
@@ -104,10 +104,10 @@ def fetch(name: Name, root: Root = None) -> None:
     _print_faults(card)
 
 
-@app.command()
+@app.command(short_help="Compare checksums of files with the published ones.")
 def verify(name: Name, root: Root = None, as_json: AsJson = False) -> None:
     """Compare the checksum of each file with the published one; exit code 1 unless every file is OK."""
-    card = _card_of(name)
+    card = find_card(name)
     states = file_states(card, root)
     sound = all(state.state == "OK" for state in states)
     if as_json:
@@ -125,10 +125,6 @@ def verify(name: Name, root: Root = None, as_json: AsJson = False) -> None:
         _print_faults(card)
     if not sound:
         raise typer.Exit(1)
-
-
-def _card_of(name: str) -> DatasetCard:
-    return CATALOGUE[choose("dataset", name, tuple(CATALOGUE))]
 
 
 def _card(card: DatasetCard) -> dict[str, Any]:

@@ -40,7 +40,8 @@ def show_settings(method: str, as_json: bool) -> None:
         {
             "name": field.name,
             "default": field.default,
-            "search": field.metadata.get("search") or field.metadata.get("choices"),
+            "search": field.metadata.get("search"),
+            "choices": field.metadata.get("choices"),
             "what": field.metadata["help"],
         }
         for field in (*find(method).fields(), *dataclasses.fields(Evaluation))
@@ -48,8 +49,9 @@ def show_settings(method: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table(Column("setting", no_wrap=True), "default", "search range or choices", "what")
+    table = Table(Column("setting", no_wrap=True), "default", "choices", "searched by tune", "what")
     for row in rows:
-        table.add_row(row["name"], str(row["default"]), ", ".join(map(str, row["search"] or [])), row["what"])
+        lists = (", ".join(map(str, row[key] or [])) for key in ("choices", "search"))
+        table.add_row(row["name"], str(row["default"]), *lists, row["what"])
     Console().print(table)
     Console().print("mario run takes the settings of the dataset before these defaults; result.json has them all")

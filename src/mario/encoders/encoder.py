@@ -35,7 +35,8 @@ class Encoder(Reducible):
         last_activation: Whether the last layer has an activation too.
         activation: ``relu``, ``elu`` or ``leaky_relu``.
 
-    Features may be a ``torch.sparse_csr`` matrix, which is never made dense, or :class:`mario.graphs.Features`.
+    Features may be a ``torch.sparse_csr`` matrix, which is never made dense, or a
+    :class:`mario.graphs.features.Features`.
     """
 
     normalisation: ClassVar[Normalisation | None] = None

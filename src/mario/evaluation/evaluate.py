@@ -1,5 +1,6 @@
 """What frozen embeddings are worth under shift."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -80,6 +81,8 @@ def _check(data: Data) -> int:
         raise MarioError("an evaluation needs labels y and a train_mask: use transform(data) for embeddings alone")
     if not data.train_mask.any():
         raise MarioError("an evaluation needs labelled training nodes, train_mask holds none")
+    if data.get("test_mask") is not None and data.get("id_test_mask") is None and data.get("ood_test_mask") is None:
+        warnings.warn("test_mask is not read: name it id_test_mask or ood_test_mask for a test score", stacklevel=3)
     return int(data.get("num_classes") or data.y[data.train_mask].max() + 1)
 
 

@@ -22,8 +22,7 @@ from mario.experiments import store
 from mario.experiments.settings import Evaluation, complete_settings, split_settings
 from mario.files import read_json, write_json
 from mario.graphs import load_dataset
-from mario.graphs.catalogue import CATALOGUE
-from mario.graphs.rules import choose
+from mario.graphs.catalogue import find_card
 from mario.methods import find
 from mario.methods.base import Method, check_seed, choose_device
 from mario.training import Epoch, pauses, train
@@ -56,7 +55,7 @@ class Run:
         given: Mapping[str, Any] | None = None,
     ) -> "Run":
         """The run with all its settings; nothing is loaded yet. What is not told is what the dataset's card says."""
-        card = CATALOGUE[choose("dataset", dataset, tuple(CATALOGUE))]
+        card = find_card(dataset)
         domain = domain or card.domains[0]
         shift = shift or card.default_shift
         found = find(method)

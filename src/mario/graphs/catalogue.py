@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from mario.graphs.rules import SHIFTS
+from mario.errors import MarioError
+from mario.graphs.rules import SHIFTS, choose
 
 # The first sentence is what `load_dataset` warns with.
 WEBKB_FAULT = (
@@ -550,3 +551,13 @@ _CARDS = (
 )
 
 CATALOGUE: dict[str, DatasetCard] = {card.name: card for card in _CARDS}
+
+
+def find_card(name: str) -> DatasetCard:
+    """The card of a dataset; `MarioError` for a name that there is none of."""
+    if isinstance(name, str) and name not in CATALOGUE and ("/" in name or "." in name):
+        raise MarioError(
+            f"unknown dataset {name!r}: a file of your own is read by mario.graphs.load_graph and given to fit, see "
+            "docs/data.md; `mario data list` has the names"
+        )
+    return CATALOGUE[choose("dataset", name, tuple(CATALOGUE))]

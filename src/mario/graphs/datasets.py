@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from mario.errors import MarioError
 from mario.graphs.by_size import size_split
-from mario.graphs.catalogue import CATALOGUE, DatasetCard
+from mario.graphs.catalogue import DatasetCard, find_card
 from mario.graphs.cbas import cbas_graph
 from mario.graphs.elliptic import elliptic_graph
 from mario.graphs.photo import photo_graph
@@ -55,7 +55,7 @@ def load_dataset(
         >>> int(data.train_mask.sum()), int(data.ood_test_mask.sum())
         (140, 140)
     """
-    card = CATALOGUE[choose("dataset", name, tuple(CATALOGUE))]
+    card = find_card(name)
     domain = card.domains[0] if domain is None else choose(f"domain of {name}", domain, card.domains)
     shift = card.default_shift if shift is None else choose(f"shift of {name}", shift, card.shifts)
     setting = card.setting if setting is None else choose("setting", setting, SETTINGS)

@@ -48,7 +48,8 @@ def split_graph(
         shift: ``"covariate"``, ``"concept"`` or ``"no_shift"``.
         split_seed: another seed, another split.
         setting: ``"transductive"`` or ``"inductive"``, what `training_graph` gives.
-        rule: the numbers of the procedure; GOOD-Cora's unless told.
+        rule: the numbers of the procedure; GOOD-Cora's unless told. A covariate shift then trains on the largest values
+            and tests on the smallest: to train on early years and test on late ones, ``SplitRule(descending=False)``.
 
     Example:
         >>> ring = Data(x=torch.eye(100), edge_index=torch.arange(100).repeat(2, 1), y=torch.arange(100) % 2)

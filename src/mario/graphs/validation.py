@@ -96,7 +96,9 @@ def _check_masks(masks: dict[str, object], num_nodes: int, unit: str = "nodes") 
     owner = None
     for name, mask in masks.items():
         if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (num_nodes,):
-            raise MarioError(f"data.{name}_mask must be a bool for each of {num_nodes} {unit}, got {_kind(mask)}")
+            several = isinstance(mask, Tensor) and mask.dim() == 2 and mask.size(0) == num_nodes
+            hint = f"; of several splits choose one, such as data.{name}_mask[:, 0]" if several else ""
+            raise MarioError(f"data.{name}_mask must be a bool for each of {num_nodes} {unit}, got {_kind(mask)}{hint}")
         if not bool(mask.any()):
             raise MarioError(f"data.{name}_mask is empty; every part of a split needs one of the {unit} at least")
         code = list(masks).index(name)
@@ -138,7 +140,10 @@ def _check_labels(data: Data, masks: dict[str, Tensor], num_nodes: int, unit: st
     if y is None:
         return
     if not isinstance(y, Tensor) or y.dtype != torch.int64 or y.shape != (num_nodes,):
-        raise MarioError(f"data.y must hold one int64 class for each of {num_nodes} {unit}, got {_kind(y)}")
+        column = isinstance(y, Tensor) and y.numel() == num_nodes
+        classes = "data.y.view(-1).long() would do for classes, or " if column else ""
+        hint = f"{classes}del data.y where labels are not needed"
+        raise MarioError(f"data.y must hold one int64 class for each of {num_nodes} {unit}, got {_kind(y)}; {hint}")
     classes = data.get("num_classes")
     low, high = (int(end) for end in y.aminmax())
     if low < -1 or (classes is not None and high >= classes):
