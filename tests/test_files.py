@@ -75,7 +75,7 @@ def test_the_old_file_is_there_while_the_new_one_is_written(old: Path) -> None:
     assert old.read_text() == "new"
 
 
-@pytest.mark.parametrize("call", ["tempfile.mkstemp", "os.fsync", "os.replace"])
+@pytest.mark.parametrize("call", ["os.open", "os.fsync", "os.replace"])
 def test_a_disk_that_fills_up_at_any_point(old: Path, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

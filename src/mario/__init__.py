@@ -1,8 +1,8 @@
 """Node and graph embeddings without labels that keep working when the data shifts.
 
 Public names are loaded on first use, so that ``import mario`` and ``mario --help`` do not import torch. Besides
-those in ``__all__`` every registered method is here by its class's name, ``mario.GRACE``, ``mario.COSTA``, and the rooms
-by theirs: ``mario.contrast.info_nce``.
+those in ``__all__`` every registered method is here by its class's name, ``mario.GRACE``, ``mario.COSTA``, and each
+room by its own: ``mario.contrast.info_nce``.
 """
 
 from importlib import import_module

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,12 +35,12 @@ def write_whole(path: Path, write: Callable[[str], None]) -> None:
     name = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        os.close(handle)
+        part = str(path.parent / f".{path.name}.{uuid.uuid4().hex}.part")
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # less the user's umask
+        name = part
         write(name)
         with open(name, "rb+") as file:
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except (OSError, SafetensorError) as error:  # safetensors has an error of its own for a full disk
         reason = getattr(error, "strerror", None) or error
@@ -85,9 +85,3 @@ def read_json(path: Path) -> Any:
         raise MarioError(f"cannot read {path}: {error.strerror}") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise MarioError(f"{path} is not valid JSON ({error}); remove it to have it written again") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -62,12 +62,17 @@ def rank() -> int:
 
 def sum_(tensor: Tensor) -> Tensor:
     """The sum over all ranks, in place; it carries no gradient."""
-    return _reduce(tensor, "SUM")
-
-
-def max_(tensor: Tensor) -> Tensor:
-    """The maximum over all ranks, in place."""
-    return _reduce(tensor, "MAX")
+    if size() == 1:
+        return tensor
+    if size() <= _FEW and tensor.numel() * tensor.element_size() <= _SHORT:
+        # Every rank hears all and adds for itself, in the same order: one turn, where a reduction takes two.
+        return tensor.copy_(stacked(tensor).sum(0))
+    same = tensor.detach().contiguous()
+    with _noticing_loss():
+        _arrive(dist.all_reduce(same, async_op=True))
+    if same.data_ptr() != tensor.data_ptr():
+        tensor.copy_(same)
+    return tensor
 
 
 def stacked(tensor: Tensor) -> Tensor:
@@ -288,21 +293,6 @@ def _device() -> torch.device:
 
 
 @torch.no_grad()
-def _reduce(tensor: Tensor, operation: str) -> Tensor:
-    if size() == 1:
-        return tensor
-    if size() <= _FEW and tensor.numel() * tensor.element_size() <= _SHORT:
-        # Every rank hears all and adds for itself, in the same order: one turn, where a reduction takes two.
-        told = stacked(tensor)
-        return tensor.copy_(told.sum(0) if operation == "SUM" else told.amax(0))
-    same = tensor.detach().contiguous()
-    with _noticing_loss():
-        _arrive(dist.all_reduce(same, op=getattr(dist.ReduceOp, operation), async_op=True))
-    if same.data_ptr() != tensor.data_ptr():
-        tensor.copy_(same)
-    return tensor
-
-
 def _arrive(message: Any) -> None:
     """Wait for ``message``, a short while awake: a core that sleeps between two messages of a step wakes up late.
 

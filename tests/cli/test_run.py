@@ -150,9 +150,10 @@ def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 60
-    while not (tmp_path / "run" / "log.jsonl").exists() and time.monotonic() < deadline:
+    log = tmp_path / "run" / "log.jsonl"
+    while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
         time.sleep(0.05)
-    time.sleep(0.5)
+    assert log.exists()
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130

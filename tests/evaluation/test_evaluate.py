@@ -232,6 +232,8 @@ class TestMany:
         data = shifted()
         with pytest.raises(MarioError, match="for 2 seeds"):
             evaluate_many([data.x] * 3, data, seeds=[0, 1])
+        with pytest.raises(MarioError, match=r"an embedding has 59 rows for 60 in data; transform\(data\) would do"):
+            evaluate_many([data.x[1:]], data)
         data.train_mask[:] = False
         with pytest.raises(MarioError, match="train_mask holds none"):
             evaluate_many([data.x], data)

@@ -267,9 +267,20 @@ class TestLinear:
         for l2 in (0.0, -1.0, float("nan")):
             with pytest.raises(MarioError, match=f"l2 must be above 0, .* got {l2}"):
                 LinearProbe(l2=l2)
+        for wrong in ({"epochs": -1}, {"lr": 0.0}):
+            with pytest.raises(MarioError, match="epochs must not be negative and lr above 0"):
+                LinearProbe(**wrong)  # type: ignore[arg-type]
 
 
 class TestLogistic:
+    def test_settings_that_will_not_do(self) -> None:
+        for grid in ((), (1.0, 0.0)):
+            with pytest.raises(MarioError, match="grid must hold values of C above 0"):
+                LogisticProbe(grid=grid)
+        for held_out in (-0.1, 1.0):
+            with pytest.raises(MarioError, match=f"held_out must be a share .* got {held_out}"):
+                LogisticProbe(held_out=held_out)
+
     def test_grid_is_the_papers(self) -> None:
         grid = LogisticProbe().grid
         assert (len(grid), grid[0], grid[10], grid[-1]) == (21, 2.0**-10, 1.0, 2.0**10)

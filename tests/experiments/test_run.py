@@ -1,15 +1,19 @@
 """A run in its folder: complete, resumable after `kill -9`, and blind to test labels until it has chosen."""
 
+import itertools
 import json
 import os
 import random
 import signal
-import time
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import forked
 from graphs.elliptic_files import write_elliptic
@@ -48,6 +52,33 @@ def test_the_folder_of_a_run(tmp_path: Path) -> None:
     assert [entry["step"] for entry in steps if "loss" in entry] == list(range(1, 49))
     logged = {key for entry in steps for key in entry}
     assert {"alignment", "worst_case_alignment", "uniformity", "cmi_loss", "clusters_used", "lr"} <= logged
+
+
+def test_what_another_process_has_ended_meanwhile_is_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, data = plan("random-init")
+    finish(run, data, tmp_path / "run")
+    result = tmp_path / "run" / "result.json"
+    text = result.read_text()
+    result.unlink()
+
+    @contextmanager
+    def alone_after_another(folder: Path) -> Iterator[None]:
+        result.write_text(text)
+        yield
+
+    monkeypatch.setattr("mario.experiments.store.alone_in", alone_after_another)
+    assert list(execute(run, data, tmp_path / "run")) == []
+
+
+def test_a_shift_that_the_dataset_has_not_is_told_before_anything_is_loaded() -> None:
+    with pytest.raises(MarioError, match=r"unknown shift of good-cbas 'concpt'.*did you mean 'concept'"):
+        Run.plan("good-cbas", "grace", shift="concpt")
+    with pytest.raises(MarioError, match="unknown domain of good-cbas"):
+        Run.plan("good-cbas", "grace", domain="colour")
+    with pytest.raises(MarioError, match="unknown setting"):
+        Run.plan("good-cbas", "grace", setting="inductve")
 
 
 def test_a_done_run_is_not_repeated_and_another_is_refused(tmp_path: Path) -> None:
@@ -170,48 +201,41 @@ def test_a_run_is_judged_by_the_probe_that_it_names(tmp_path: Path) -> None:
         found[probe] = finish(run, data, tmp_path / probe)["curve"][0]
         model = load(tmp_path / probe / "model.safetensors")
         kinds = {"linear": LinearProbe(epochs=5), "optimum": LinearProbe(solver="optimum"), "logistic": LogisticProbe()}
-        by_hand = evaluate(model, data, probe=kinds[probe], seed=run.seed + 7919 * found[probe]["step"])
+        by_hand = evaluate(model, data, probe=kinds[probe], seed=run.probe_seed(found[probe]["step"]))
         assert found[probe] == {"step": found[probe]["step"], **by_hand}
     assert len({str(scores) for scores in found.values()}) == 3
 
 
-def _carry_on(folder: str) -> None:
+def _carry_on(folder: str, kill_at: int = 0, after: float = 0.0) -> None:
+    """A run; some moments after its step ``kill_at``, the process is killed."""
     torch.set_num_threads(1)
     run, data = plan(hidden=8, epochs=4, steps_per_epoch=5, roots=50, checkpoints=2)
+    made = itertools.count(1)
+
+    def count(*_: object) -> None:
+        if next(made) == kill_at:
+            threading.Timer(after, os.kill, (os.getpid(), signal.SIGKILL)).start()
+
+    register_optimizer_step_post_hook(count)
     finish(run, data, Path(folder))
 
 
 def test_killed_at_ten_random_moments_it_ends_with_the_same_bits(tmp_path: Path) -> None:
-    def start(folder: Path) -> Any:
-        process = forked.context().Process(target=_carry_on, args=(str(folder),))
+    def carry_on(folder: Path, *kill: float) -> int | None:
+        process = forked.context().Process(target=_carry_on, args=(str(folder), *kill))
         process.start()
-        return process
+        process.join()
+        return process.exitcode
 
-    def steps_done(folder: Path) -> int:
-        log = folder / "log.jsonl"
-        return log.read_bytes().count(b"\n") if log.exists() else 0
-
-    whole = start(tmp_path / "whole")
-    whole.join()
-    assert whole.exitcode == 0
+    assert carry_on(tmp_path / "whole") == 0
     expected = (tmp_path / "whole" / "model.safetensors").read_bytes()
     scores = json.loads((tmp_path / "whole" / "result.json").read_text())["scores"]
     draw = random.Random(0)
     killed = 0
     for attempt in range(10):
         folder = tmp_path / str(attempt)
-        process = start(folder)
-        moment = draw.randrange(22)  # lines of the log: 20 steps and 2 lines of diagnostics
-        while steps_done(folder) < moment and process.is_alive():
-            time.sleep(0.001)
-        time.sleep(draw.uniform(0, 0.02))
-        if process.is_alive():
-            os.kill(process.pid, signal.SIGKILL)
-            killed += 1
-        process.join()
-        again = start(folder)
-        again.join()
-        assert again.exitcode == 0
+        killed += carry_on(folder, draw.randint(1, 20), draw.uniform(0, 0.02)) == -signal.SIGKILL
+        assert carry_on(folder) == 0
         assert (folder / "model.safetensors").read_bytes() == expected
         assert json.loads((folder / "result.json").read_text())["scores"] == scores
     assert killed >= 7, "too few of the kills came before the end to show anything"

@@ -305,6 +305,16 @@ def test_the_pruner_stops_what_is_below_the_median(tmp_path: Path, curves: dict[
 
 
 @pytest.mark.filterwarnings("ignore:Heartbeat of storage")
+def test_what_has_come_to_its_end_is_not_pruned(tmp_path: Path) -> None:
+    """Where a run has fewer epochs than checkpoints, the last epoch is its end."""
+    tuning = plan(tmp_path, trials=1, given={"checkpoints": 10, "epochs": 2})
+    trial, asked = open_study(tuning).ask(), list[int]()
+    trial.should_prune = lambda: bool(asked.append(len(asked)))  # type: ignore[method-assign, func-returns-value]
+    Objective(tuning)(trial)
+    assert asked == [0], "at the first of two checkpoints alone"
+
+
+@pytest.mark.filterwarnings("ignore:Heartbeat of storage")
 def test_a_pruned_run_lets_go_of_its_folder(tmp_path: Path) -> None:
     tuning = plan(tmp_path, trials=1)
     study = open_study(tuning)

@@ -122,6 +122,7 @@ def test_domains_are_set_off_from_one_another(make: Make) -> None:
         ({"domains": (6, 2)}, "domains must be three numbers"),
         ({"homophily": 1.5}, "homophily must be from 0 to 1"),
         ({"agreement": (0.9, -0.1, 0)}, "agreement must be from 0 to 1"),
+        ({"skew": 0.0}, "skew must be above 0, got 0.0"),
         ({"judged": 0.6}, "judged must be at most 0.5"),
         ({"seed": -1}, "seed"),
     ],

@@ -233,6 +233,6 @@ def test_rules_out_of_range(fields: dict[str, object]) -> None:
 
 def test_a_split_of_coras_size_is_quick() -> None:
     data = own_graph(20_000)
-    start = time.perf_counter()
+    start = time.process_time()
     split_graph(data, domain="word", shift="concept")  # twenty thousand domains, the worst case
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5

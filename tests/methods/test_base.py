@@ -1,7 +1,8 @@
-"""What every method has: here, `compiled`."""
+"""What every method has: here, `compiled`, and that a model is saved under the name of its own class."""
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -37,3 +38,13 @@ def test_compiled_rows_give_the_same_loss_gradients_and_embeddings(monkeypatch: 
     for (name, p), q in zip(model.named_parameters(), compiled_model.parameters(), strict=True):
         assert (p.grad is None and q.grad is None) or torch.equal(p.grad, q.grad), name
     assert torch.equal(z, z_fast)
+
+
+def test_a_class_without_a_name_of_its_own_is_not_saved_as_another(tmp_path: Path) -> None:
+    class Mine(mario.GRACE):  # type: ignore[name-defined, misc]
+        pass
+
+    model = Mine(hidden=8, layers=1, epochs=1, steps_per_epoch=1).fit(tiny_graph())
+    with pytest.raises(mario.MarioError, match=r"register Mine to save it: .*not as 'grace', which is another class"):
+        model.save(tmp_path / "model.safetensors")
+    assert not list(tmp_path.iterdir())

@@ -75,6 +75,16 @@ class TestViews:
         torch.testing.assert_close(z[0], z[1][alpha.root_rows])
         assert z[0].shape == (12, 8)
 
+    def test_as_many_edges_as_roots_are_not_taken_for_them(self) -> None:
+        # Two linked nodes and two alone: a walk of one step goes along one edge, 2 with its way back, from each of two.
+        graph = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]))
+        model = RoSA(walk_length=1, restart=0.0, drop_edges_1=0.5, drop_edges_2=0.5)
+        for seed in range(5):
+            for view in model.views_of(graph, torch.arange(4), torch.Generator().manual_seed(seed)):
+                assert view.nodes[view.root_rows].tolist() == [0, 1, 2, 3]
+                assert view.members.shape == (4, 2)
+                assert view.hops.shape == (4, 2, 2)
+
     def test_roots_are_seeds_where_a_batch_has_them(self, generator: torch.Generator) -> None:
         model, graph = made()
         batch = Neighbours(graph, seeds=7, fanouts=[3, 3]).sample(generator)

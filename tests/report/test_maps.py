@@ -1,5 +1,6 @@
 """Maps of runs: the nodes, their predictions as the run judged them, and the cache in the run's folder."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +68,23 @@ def test_fewer_nodes_are_the_same_for_every_method_and_counts_are_of_all(folder:
 
 def test_the_second_time_needs_no_dataset(folder: Path, made: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     first = map_of(folder, max_nodes=40)
-    monkeypatch.setattr(Run, "load", lambda *_: pytest.fail("the dataset was loaded"))
+    monkeypatch.setattr(Run, "load_alone", lambda *_, **__: pytest.fail("the dataset was loaded"))
     second = map_of(folder, max_nodes=40)
     assert made == [folder]
     for name in MapData.__dataclass_fields__:
         assert np.array_equal(getattr(first, name), getattr(second, name))
+
+
+def test_nothing_is_downloaded_for_a_map(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of another machine, whose dataset is not here."""
+    shutil.copytree(folder, tmp_path / "copy")
+    for name in ("settings.json", "result.json"):
+        text = (tmp_path / "copy" / name).read_text()
+        (tmp_path / "copy" / name).write_text(text.replace('"good-cbas"', '"good-cora"').replace('"color"', '"word"'))
+    monkeypatch.setattr("mario.graphs.sources._download", lambda *_: pytest.fail("a dataset was downloaded"))
+    monkeypatch.setenv("MARIO_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(MarioError, match=r"(?s)good-cora needs files that are not in .*downloading is switched off"):
+        map_of(tmp_path / "copy", max_nodes=30)
 
 
 @pytest.mark.parametrize("harm", ["another model", "half a file", "a pickle"])

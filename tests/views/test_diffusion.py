@@ -171,7 +171,8 @@ def test_the_view_carries_it_through_copies_and_leaves_the_graph_alone() -> None
         ({"teleport": 1.5}, "got 1.5"),
         ({"time": -1.0}, "time must be finite and not negative, got -1.0"),
         ({"time": float("nan")}, "got nan"),
-        ({"tolerance": 0.0}, "tolerance must be finite and above 0, got 0.0"),
+        ({"tolerance": 0.0}, "tolerance must be above 0 and below 100, got 0.0"),
+        ({"tolerance": 100.0}, "tolerance must be above 0 and below 100, got 100.0"),
     ],
 )
 def test_wrong_settings_are_errors(settings: dict, match: str) -> None:

@@ -18,7 +18,7 @@ def list_methods(as_json: bool) -> None:
             "supervised": cls.supervised,
             "trains": cls.trains,
             "levels": list(cls.levels),
-            "recipe_host": bool(getattr(cls, "host", False)),
+            "recipe_host": cls.host,
             "what": (cls.__doc__ or "").strip().splitlines()[0],
         }
         for name, cls in sorted(REGISTRY.items())

@@ -152,7 +152,7 @@ def _datasets(studies: Sequence[Study]) -> list[str]:
 def _methods(studies: Sequence[Study]) -> list[str]:
     rows = [name for study in studies for row in study.rows for name in (row.label, row.method)]
     if any(study.open for study in studies):
-        hosts = [name for name, cls in REGISTRY.items() if getattr(cls, "host", False)]
+        hosts = [name for name, cls in REGISTRY.items() if cls.host]
         rows += [*REGISTRY, *(f"{name}+mario" for name in hosts)]
     return list(dict.fromkeys(rows))
 

@@ -69,6 +69,9 @@ def evaluate_many(
     """
     classes = _check(data)
     train = data.train_mask.cpu()
+    for z in embeddings:
+        if z.size(0) != train.numel():
+            raise MarioError(f"an embedding has {z.size(0)} rows for {train.numel()} in data; transform(data) would do")
     rows = [z[train] for z in embeddings]
     y = data.y[data.train_mask].cpu()
     predictions = (probe or LinearProbe()).fit_predict_many(rows, y, embeddings, classes, seeds)

@@ -48,6 +48,8 @@ class LinearProbe:
             raise MarioError(f"solver must be one of {', '.join(SOLVERS)}, got '{self.solver}'")
         if not self.l2 > 0:
             raise MarioError(f"l2 must be above 0, or separable classes have no optimum; got {self.l2}")
+        if self.epochs < 0 or not self.lr > 0:
+            raise MarioError(f"epochs must not be negative and lr above 0, got {self.epochs} and {self.lr}")
 
     def fit_predict(self, z: Tensor, y: Tensor, z_all: Tensor, classes: int, seed: int = 0) -> Tensor:
         """Logits of ``z_all`` by a layer trained on ``z`` and ``y``; ``seed`` draws its first weights."""
@@ -103,10 +105,21 @@ class LogisticProbe:
     """ℓ2-regularised logistic regression, C chosen on held-out training rows; the paper's for whole graphs.
 
     liblinear for two classes; it has no multinomial loss, so lbfgs for more.
+
+    Example:
+        >>> z = torch.tensor([[-1.0], [-2.0], [1.0], [2.0]])
+        >>> LogisticProbe(grid=(1.0,)).fit_predict(z, torch.tensor([0, 0, 1, 1]), z, 2).argmax(1)
+        tensor([0, 0, 1, 1])
     """
 
     grid: tuple[float, ...] = tuple(2.0**k for k in range(-10, 11))
     held_out: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not self.grid or not all(c > 0 for c in self.grid):
+            raise MarioError(f"grid must hold values of C above 0, got {self.grid}")
+        if not 0 <= self.held_out < 1:
+            raise MarioError(f"held_out must be a share of the rows from 0 to below 1, got {self.held_out}")
 
     def fit_predict(self, z: Tensor, y: Tensor, z_all: Tensor, classes: int, seed: int = 0) -> Tensor:
         """Logits of ``z_all``; C is the smallest of ``grid`` with the best accuracy on the held-out rows."""

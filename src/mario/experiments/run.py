@@ -22,7 +22,7 @@ from mario.experiments import store
 from mario.experiments.settings import Evaluation, complete_settings, split_settings
 from mario.files import read_json, write_json
 from mario.graphs import load_dataset
-from mario.graphs.catalogue import find_card
+from mario.graphs.catalogue import find_case
 from mario.methods import find
 from mario.methods.base import Method, check_seed, choose_device
 from mario.training import Epoch, pauses, train
@@ -55,9 +55,7 @@ class Run:
         given: Mapping[str, Any] | None = None,
     ) -> "Run":
         """The run with all its settings; nothing is loaded yet. What is not told is what the dataset's card says."""
-        card = find_card(dataset)
-        domain = domain or card.domains[0]
-        shift = shift or card.default_shift
+        card, domain, shift, setting = find_case(dataset, domain, shift, setting)
         found = find(method)
         found.check_level(card.level)
         check_seed(seed)
@@ -66,7 +64,7 @@ class Run:
             dataset=dataset,
             domain=domain,
             shift=shift,
-            setting=setting or card.setting,
+            setting=setting,
             split_seed=split_seed,
             method=method,
             seed=seed,
@@ -82,8 +80,8 @@ class Run:
         ranks.first(lambda: loaded.append(self.load_alone(root)))
         return loaded[0] if loaded else self.load_alone(root)
 
-    def load_alone(self, root: Path | str | None = None) -> Data:
-        """:meth:`load` for a rank that the others do not wait for."""
+    def load_alone(self, root: Path | str | None = None, *, download: bool = True) -> Data:
+        """:meth:`load` for a rank that the others do not wait for; absent files are an error without ``download``."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*data.faults has the details")
             return load_dataset(
@@ -93,7 +91,12 @@ class Run:
                 setting=self.setting,
                 split_seed=self.split_seed,
                 root=root,
+                download=download,
             )
+
+    def probe_seed(self, step: int) -> int:
+        """Of the probe that judges the checkpoint at ``step``."""
+        return self.seed + 7919 * step
 
     def as_dict(self) -> dict[str, Any]:
         return json.loads(json.dumps(dataclasses.asdict(self)))
@@ -117,7 +120,7 @@ def execute(run: Run, data: Data, folder: Path, *, device: str = "auto") -> Iter
             if (folder / "result.json").exists():
                 return False
             held.enter_context(store.alone_in(folder))
-            return True
+            return not (folder / "result.json").exists()  # another process may have ended it since
 
         if ranks.first(begin):
             yield from proceed(run, data, folder, device=device)
@@ -182,7 +185,7 @@ class _Judge:
         return self.ahead[step]
 
     def seed(self, step: int) -> int:
-        return self.run.seed + 7919 * step
+        return self.run.probe_seed(step)
 
     def invariance(self) -> dict[str, float]:
         # All checkpoints and all methods are shown the same views.

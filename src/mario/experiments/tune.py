@@ -1,7 +1,6 @@
 """Tuning: trials of a method's settings, chosen and compared by validation scores alone."""
 
 import itertools
-import multiprocessing
 import os
 import signal
 import sys
@@ -14,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -32,6 +32,7 @@ except ImportError:
     raise MarioError("tuning needs Optuna, which is not installed: pip install 'mario-gcl[tune]'") from None
 
 from mario.experiments import store
+from mario.experiments.launch.processes import after_parent, context, one_thread
 from mario.experiments.run import Run, execute
 from mario.experiments.search_space import Between, grid_of
 from mario.experiments.settings_file import write_settings_file
@@ -117,8 +118,13 @@ def _make_pruner(tuning: Tuning) -> optuna.pruners.BasePruner:
     if tuning.pruner == "none":
         return optuna.pruners.NopPruner()
     # The first third of a run says little: a learning rate may not have had its warm-up.
-    spared = tuning.runs({})[0].settings["checkpoints"] // 3
+    spared = _checkpoints(tuning.runs({})[0]) // 3
     return optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=spared + 1)  # Optuna spares those below it
+
+
+def _checkpoints(run: Run) -> int:
+    """How many the run makes: no more than it has epochs."""
+    return min(run.settings["epochs"], run.settings["checkpoints"])
 
 
 # Which trials there are ---------------------------------------------------------------------------------------------
@@ -249,7 +255,7 @@ class Objective:
             raise _TrialFailedError from error
 
     def _score(self, trial: Trial, runs: Sequence[Run]) -> float:
-        last = runs[0].settings["checkpoints"]
+        last = _checkpoints(runs[0])
         done = all(store.state(self.tuning.folder / run.digest()) == store.DONE for run in runs)
         best = [-float("inf")] * len(runs)
         with ExitStack() as held:
@@ -398,20 +404,13 @@ def _worker(tuning: Tuning, until: float | None) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this process
     signal.signal(signal.SIGTERM, interrupt)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=after_parent, args=(partial(os.kill, os.getpid(), signal.SIGTERM),), daemon=True).start()
     try:
         work(tuning, until, objective)
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
         sys.exit(f"mario: a worker of the tuning ended: {' '.join(str(error).split()) or type(error).__name__}")
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
 
 
 # All of it ----------------------------------------------------------------------------------------------------------
@@ -437,7 +436,7 @@ def tune(tuning: Tuning, *, workers: int = 2, timeout: float | None = None) -> I
     tuning.load(tuning.pairs[0][0])  # what is wrong with the data is told once and not by every trial
     study = open_study(tuning)
     until = None if timeout is None else time.time() + timeout
-    context = _context()
+    server = context(__name__)
     processes: list[BaseProcess] = []
     deaths, done_at_death = 0, -1
     now = standing(study, tuning.trials)
@@ -448,7 +447,7 @@ def tune(tuning: Tuning, *, workers: int = 2, timeout: float | None = None) -> I
     reader = ThreadPoolExecutor(1)
     try:
         for _ in range(min(workers, tuning.trials)):
-            processes.append(_start(context, tuning, until))
+            processes.append(_start(server, tuning, until))
         while processes:
             wait([process.sentinel for process in processes], timeout=LOOK_EVERY)
             ended = [process for process in processes if not process.is_alive()]
@@ -461,7 +460,7 @@ def tune(tuning: Tuning, *, workers: int = 2, timeout: float | None = None) -> I
                 deaths = deaths + 1 if now.done == done_at_death else 1
                 done_at_death = now.done
                 if deaths < DEATHS:
-                    processes.append(_start(context, tuning, until))
+                    processes.append(_start(server, tuning, until))
         if deaths >= DEATHS and now.done < tuning.trials:
             raise RunFailedError(
                 f"workers of the tuning died {deaths} times in a row; {now.done} of {tuning.trials} trials are done "
@@ -477,18 +476,10 @@ def tune(tuning: Tuning, *, workers: int = 2, timeout: float | None = None) -> I
         reader.shutdown()
 
 
-def _context() -> Any:
-    """A server that has imported everything and forks a worker when asked to; a new Python for each where it cannot."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    return context
-
-
-def _start(context: Any, tuning: Tuning, until: float | None) -> BaseProcess:
-    process: BaseProcess = context.Process(target=_worker, args=(tuning, until), daemon=True)
-    process.start()
+def _start(server: Any, tuning: Tuning, until: float | None) -> BaseProcess:
+    with one_thread():
+        process: BaseProcess = server.Process(target=_worker, args=(tuning, until), daemon=True)
+        process.start()
     return process
 
 

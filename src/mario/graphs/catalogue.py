@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from mario.errors import MarioError
-from mario.graphs.rules import SHIFTS, choose
+from mario.graphs.rules import SETTINGS, SHIFTS, choose
 
 # The first sentence is what `load_dataset` warns with.
 WEBKB_FAULT = (
@@ -561,3 +561,18 @@ def find_card(name: str) -> DatasetCard:
             "docs/data.md; `mario data list` has the names"
         )
     return CATALOGUE[choose("dataset", name, tuple(CATALOGUE))]
+
+
+def find_case(
+    name: str, domain: str | None = None, shift: str | None = None, setting: str | None = None
+) -> tuple[DatasetCard, str, str, str]:
+    """The card, domain, shift and setting; what is not told is the dataset's own, and `MarioError` what it has not."""
+    card = find_card(name)
+    domain = card.domains[0] if domain is None else choose(f"domain of {name}", domain, card.domains)
+    shift = card.default_shift if shift is None else choose(f"shift of {name}", shift, card.shifts)
+    setting = card.setting if setting is None else choose("setting", setting, SETTINGS)
+    if domain in card.parts and shift != "covariate":
+        raise MarioError(
+            f"domain {domain!r} holds {domain} out, which is covariate shift; {shift} takes domain {card.domains[0]!r}"
+        )
+    return card, domain, shift, setting

@@ -7,13 +7,12 @@ import warnings
 import numpy as np
 from torch_geometric.data import Data
 
-from mario.errors import MarioError
 from mario.graphs.by_size import size_split
-from mario.graphs.catalogue import DatasetCard, find_card
+from mario.graphs.catalogue import DatasetCard, find_case
 from mario.graphs.cbas import cbas_graph
 from mario.graphs.elliptic import elliptic_graph
 from mario.graphs.photo import photo_graph
-from mario.graphs.rules import RULES, SETTINGS, SIZE_RULES, choose
+from mario.graphs.rules import RULES, SIZE_RULES
 from mario.graphs.shifting import shifting_graph
 from mario.graphs.sources import source_graph
 from mario.graphs.splits import seeded, split_graph
@@ -55,15 +54,8 @@ def load_dataset(
         >>> int(data.train_mask.sum()), int(data.ood_test_mask.sum())
         (140, 140)
     """
-    card = find_card(name)
-    domain = card.domains[0] if domain is None else choose(f"domain of {name}", domain, card.domains)
-    shift = card.default_shift if shift is None else choose(f"shift of {name}", shift, card.shifts)
-    setting = card.setting if setting is None else choose("setting", setting, SETTINGS)
+    card, domain, shift, setting = find_case(name, domain, shift, setting)
     seeded(split_seed)
-    if domain in card.parts and shift != "covariate":
-        raise MarioError(
-            f"domain {domain!r} holds {domain} out, which is covariate shift; {shift} takes domain {card.domains[0]!r}"
-        )
     if name == "good-cbas":
         data = cbas_graph(shift=shift, split_seed=split_seed)
     elif card.cached:

@@ -15,7 +15,8 @@ _BLOCKS, _MOST = 64, 2**22
 
 
 def fingerprint(data: Data) -> str:
-    """A hash of what training sees of ``data``: features, edges, labels, the training mask and whose graph a node is.
+    """A hash of what training sees of ``data``: features, edges, labels, the training mask,
+    environments and whose graph a node is.
 
     Example:
         >>> one = Data(x=torch.zeros(2, 3), edge_index=torch.tensor([[0], [1]]))
@@ -24,7 +25,7 @@ def fingerprint(data: Data) -> str:
         (True, False)
     """
     digest = hashlib.blake2b(digest_size=8)
-    for key in ("x", "edge_index", "y", "train_mask", "batch"):
+    for key in ("x", "edge_index", "y", "train_mask", "env_id", "batch"):
         value = data.get(key)
         for part in _parts(key, value) if isinstance(value, Tensor) else ():
             digest.update(f"{key} {part.dtype} {tuple(part.shape)}".encode())

@@ -112,6 +112,8 @@ def write_shifting(
     """
     _check(nodes, edges, features, classes, domains, cue_columns, labels)
     _check_fractions(homophily=homophily, within=within, judged=judged, agreement=agreement)
+    if not skew > 0:
+        raise MarioError(f"skew must be above 0, got {skew}")
     generator = seeded(seed)
     home = new_folder(folder)
     num_domains = sum(domains)

@@ -186,8 +186,8 @@ def cut_at_changes(sorted_ids: Tensor, cuts: Sequence[int]) -> list[int]:
 
 def seeded(split_seed: int) -> torch.Generator:
     """The generator that one split draws from."""
-    if isinstance(split_seed, bool) or not isinstance(split_seed, int) or not 0 <= split_seed < 2**63:
-        raise MarioError(f"split_seed must be a whole number from 0, got {split_seed!r}")
+    if isinstance(split_seed, bool) or not isinstance(split_seed, int) or not 0 <= split_seed < 2**32:
+        raise MarioError(f"split_seed must be a whole number from 0 to 4294967295, got {split_seed!r}")
     return torch.Generator().manual_seed(split_seed)
 
 

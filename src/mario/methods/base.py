@@ -77,6 +77,7 @@ class Method(nn.Module):
     name: ClassVar[str] = ""
     supervised: ClassVar[bool] = False
     trains: ClassVar[bool] = True
+    host: ClassVar[bool] = False
     levels: ClassVar[tuple[str, ...]] = ("node",)
     """What it embeds: nodes of a graph, whole graphs of a set, or both."""
 
@@ -173,8 +174,11 @@ class Method(nn.Module):
         return self.embed(graph).cpu()
 
     def save(self, path: Path | str) -> None:
-        """Write weights and settings to one safetensors file."""
+        """Write weights and settings to one safetensors file, for :func:`mario.load` to find the class by its name."""
         self._require_fitted()
+        if "name" not in vars(type(self)):
+            known = f", not as {self.name!r}, which is another class" if self.name else ""
+            raise MarioError(f'register {type(self).__name__} to save it: @register("a-name") above the class{known}')
         shape = {"in_channels": self.in_channels_, "num_classes": self.num_classes_}
         header = {"mario": json.dumps({"method": self.name, "settings": self.get_params(), **shape})}
         # Copies, as safetensors refuses tensors that share memory, such as a weight with two names.
@@ -238,7 +242,7 @@ class Method(nn.Module):
         if level not in cls.levels:
             what = "a set of graphs" if level == "graph" else "data whose nodes are classified"
             able = [name for name, other in REGISTRY.items() if level in other.levels]
-            able += [f"{name}+mario" for name in able if getattr(REGISTRY[name], "host", False) and name != "grace"]
+            able += [f"{name}+mario" for name in able if REGISTRY[name].host and name != "grace"]
             hint = "" if level == "graph" else "; torch_geometric's Batch.from_data_list makes a set of graphs"
             raise MarioError(f"{cls.name} embeds {cls.levels[0]}s; {what} needs one of {', '.join(sorted(able))}{hint}")
 

@@ -298,8 +298,8 @@ def with_recipe(host: type[Method]) -> type[Method]:
     if host not in _OVER:
         if issubclass(host, WithRecipe):
             raise MarioError(f"{host.name} has the recipe already")
-        if not getattr(host, "host", False):
-            hosts = ", ".join(sorted(name for name, cls in REGISTRY.items() if getattr(cls, "host", False)))
+        if not host.host:
+            hosts = ", ".join(sorted(name for name, cls in REGISTRY.items() if cls.host))
             raise MarioError(
                 f"the recipe needs a method that contrasts two views, which {host.name} does not; there are {hosts}"
             )

@@ -20,7 +20,7 @@ def find(name: str) -> type[Method]:
         return with_recipe(REGISTRY[base])
     near = difflib.get_close_matches(name, REGISTRY, n=1)
     meant = f"; did you mean '{near[0]}'?" if near else ""
-    hosts = ", ".join(sorted(known for known, cls in REGISTRY.items() if getattr(cls, "host", False)))
+    hosts = ", ".join(sorted(known for known, cls in REGISTRY.items() if cls.host))
     raise MarioError(
         f"there is no method '{name}'; there are {', '.join(sorted(REGISTRY))}, and HOST+mario over {hosts}{meant}"
     )
@@ -29,12 +29,12 @@ def find(name: str) -> type[Method]:
 def systems(level: str) -> tuple[str, ...]:
     """Every registered method that embeds nodes or graphs, then every host with the recipe over it."""
     plain = [name for name, cls in REGISTRY.items() if level in cls.levels]
-    hosts = [name for name in plain if getattr(REGISTRY[name], "host", False) and name != "grace"]  # that is mario
+    hosts = [name for name in plain if REGISTRY[name].host and name != "grace"]  # that is mario
     return (*plain, *(f"{name}+mario" for name in hosts))
 
 
-def load(path: Path | str) -> Method:
-    """The method that :meth:`Method.save` wrote to ``path``. Reading it runs no code from the file."""
+def load(path: Path | str, *, device: str = "cpu") -> Method:
+    """The method that :meth:`Method.save` wrote to ``path``, on ``device``. Reading it runs no code from the file."""
     path = Path(path)
     try:
         with safe_open(path, framework="pt") as file:
@@ -46,7 +46,7 @@ def load(path: Path | str) -> Method:
         raise MarioError(f"{path} is not a model that mario wrote, or it is damaged ({error})") from None
     try:
         method = find(header["method"]).from_settings(header["settings"])
-        method.place(header["in_channels"], header["num_classes"])
+        method.place(header["in_channels"], header["num_classes"], device=device)
         method.load_state_dict(tensors)
     except (KeyError, TypeError, RuntimeError) as error:
         reason = str(error).splitlines()[-1].strip()

@@ -17,7 +17,7 @@ from mario.graphs.walks import draw_distinct, random_step
 from mario.methods.base import register
 from mario.methods.settings import setting
 from mario.methods.two_view import DropAndMask, Side, embeddings
-from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures
+from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures, View
 
 
 @register("rosa")
@@ -91,7 +91,7 @@ class RoSA(DropAndMask):
             beta.hops = alpha.hops.mT
         first = Chain(MaskFeatures(self.mask_features_1), DropEdges(self.drop_edges_1))
         second = Chain(MaskFeatures(self.mask_features_2), DropEdges(self.drop_edges_2))
-        return first(alpha, generator), second(beta, generator)
+        return _changed(alpha, first, generator), _changed(beta, second, generator)
 
     def represent(self, view: Data, generator: torch.Generator | None = None) -> Tensor:
         """What the encoder makes of the roots."""
@@ -152,6 +152,13 @@ class RoSA(DropAndMask):
             "worst_case_alignment": worst_case_alignment(zs).item(),
             "uniformity": uniformity(zs[0]).item(),
         }
+
+
+def _changed(view: Data, by: View, generator: torch.Generator | None) -> Data:
+    """``view`` with other features and edges; what has a row a root could be taken for edges where there are as many."""
+    bare = by(Data(x=view.x, edge_index=view.edge_index, num_nodes=view.nodes.numel()), generator)
+    view.x, view.edge_index = bare.x, bare.edge_index
+    return view
 
 
 def walk_views(

@@ -16,7 +16,7 @@ from typing import Any
 
 from mario.experiments.plan import Collected, CollectedCase, missing_data
 from mario.experiments.statistics import holm
-from mario.experiments.study import PAPER, Case
+from mario.experiments.study import PAPER, Case, Study
 from mario.experiments.study_files import find_study
 from mario.report.convergence import convergence
 from mario.report.tables.pooled import Pooled, pool_cases, reachable
@@ -165,6 +165,11 @@ def _claim(entry: Mapping[str, Any], studies: Sequence[Collected], rows: Mapping
     )
 
 
+@cache
+def _paper_study(name: str) -> Study:
+    return find_study(name)
+
+
 def _runs(case: Case | CollectedCase) -> int:
     """How many runs a row has in it, if all are done."""
     return len(case.pairs) if isinstance(case, Case) else case.asked
@@ -176,7 +181,7 @@ def _asked(entry: Mapping[str, Any], label: str, against: str) -> dict[str, Case
         case.name: case
         for name in entry["studies"]
         if name in PAPER
-        for study in [find_study(name)]
+        for study in [_paper_study(name)]
         for case in study.kept_cases(entry.get("datasets", ()))
         if {label, against} <= {row.label for row in study.rows_of(case)}
     }

@@ -137,7 +137,7 @@ def _key(model: Path, max_nodes: int) -> str:
 def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
     run, steps = _read_run(folder)
     model = load(folder / "model.safetensors")
-    data = run.load_alone(root)
+    data = run.load_alone(root, download=False)
     z = model.transform(data)
     y = data.y.view(-1).long()
     classes = int(data.num_classes)
@@ -147,8 +147,7 @@ def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
         _, judged = split_settings(run.method, run.settings)
         train = data.train_mask
         # The probe of the last checkpoint, with the weights it began with there.
-        seed = run.seed + 7919 * steps
-        logits = make_probe(judged).fit_predict(z[train], y[train], z, classes, seed)
+        logits = make_probe(judged).fit_predict(z[train], y[train], z, classes, run.probe_seed(steps))
     prediction = logits.argmax(1)
 
     split = torch.full_like(y, -1)

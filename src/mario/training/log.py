@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mario.errors import MarioError
+from mario.errors import RunFailedError
 from mario.files import write_text
 
 
@@ -29,4 +29,4 @@ class Log:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(entry) + "\n")
         except OSError as error:
-            raise MarioError(f"cannot write {self.path}: {error.strerror}") from error
+            raise RunFailedError(f"cannot write {self.path}: {error.strerror}") from error

@@ -146,8 +146,8 @@ def _check(kind: str, teleport: float, time: float, tolerance: float) -> None:
         raise MarioError(f"teleport must be a probability above 0, got {teleport}")
     if not 0 <= time < math.inf:
         raise MarioError(f"time must be finite and not negative, got {time}")
-    if not 0 < tolerance < math.inf:
-        raise MarioError(f"tolerance must be finite and above 0, got {tolerance}")
+    if not 0 < tolerance < 100:
+        raise MarioError(f"tolerance must be above 0 and below 100, got {tolerance}")
 
 
 def _normalised(edge_index: Tensor, num_nodes: int) -> tuple[sp.csr_array, np.ndarray]:

@@ -47,8 +47,13 @@ class DropEdges(View):
         kept = kept.nonzero().view(-1)
         if "num_nodes" not in data:
             data.num_nodes = count_nodes(data)  # or PyG would guess it from the edges that stay
-        # Named before the first is cut: PyG tells an edge attribute by the number of edges.
-        keys = [key for key in data.keys() if isinstance(data[key], Tensor) and data.is_edge_attr(key)]  # noqa: SIM118
+        # Named before the first is cut: PyG tells an edge attribute by the number of edges. Where a row is a graph
+        # there may be as many of those, and the name decides.
+        keys = [
+            key
+            for key in data.keys()  # noqa: SIM118
+            if isinstance(data[key], Tensor) and data.is_edge_attr(key) and ("batch" not in data or "edge" in key)
+        ]
         for key in keys:
             value = data[key]
             data[key] = value.index_select(data.__cat_dim__(key, value), kept)

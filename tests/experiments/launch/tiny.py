@@ -11,7 +11,7 @@ from typing import Any
 
 from mario.experiments.job import Job
 from mario.experiments.launch import launch
-from mario.experiments.launch.local import _context, _one_thread
+from mario.experiments.launch.processes import context, one_thread
 
 TINY = {"hidden": 8, "layers": 1, "epochs": 1, "steps_per_epoch": 1, "probe_epochs": 2}
 
@@ -21,8 +21,8 @@ def job(method: str = "random-init", seed: int = 0, **given: Any) -> Job:
 
 
 def long(seed: int = 0) -> Job:
-    """About a second, with checkpoints on the way."""
-    return job("grace", seed, epochs=30, steps_per_epoch=4, checkpoints=10, roots=20)
+    """About two seconds, with checkpoints on the way."""
+    return job("grace", seed, epochs=60, steps_per_epoch=4, checkpoints=20, roots=20)
 
 
 def endless(seed: int = 0) -> Job:
@@ -52,8 +52,9 @@ def _launch(jobs: Sequence[Job], folder: Path, workers: int) -> None:
 def launching(jobs: Sequence[Job], folder: Path, workers: int = 2) -> BaseProcess:
     """A process that launches ``jobs`` and shares the fork server of this one, so that it costs nothing to start."""
     assert "forkserver" in multiprocessing.get_all_start_methods()
-    with _one_thread():
-        process: BaseProcess = _context().Process(target=_launch, args=(jobs, folder, workers))
+    with one_thread():
+        server = context("mario.experiments.launch.worker")
+        process: BaseProcess = server.Process(target=_launch, args=(jobs, folder, workers))
         process.start()
     return process
 

@@ -1,11 +1,8 @@
 """Runs in processes of this machine, several at once."""
 
-import multiprocessing
-import os
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -14,6 +11,7 @@ from typing import Any
 from mario.errors import RunFailedError
 from mario.experiments import store
 from mario.experiments.job import Job
+from mario.experiments.launch.processes import context, one_thread
 from mario.experiments.launch.standing import Pace, Standing, Task, raise_failures, standing_of, tasks_of
 
 LOOK_EVERY = 0.2  # seconds, at the processes of this launch
@@ -41,7 +39,7 @@ def carry_out_all(
     pace = Pace.of_folder(folder)
     waiting = deque(task for task in tasks if task.undone)
     mine: dict[Task, BaseProcess] = {}
-    processes = _context()
+    processes = context("mario.experiments.launch.worker")
     looked = time.monotonic()
     yield standing_of(tasks, pace, workers)  # the first start takes seconds
     try:
@@ -79,7 +77,7 @@ def carry_out_all(
 
 
 def _start(processes: Any, task: Task, root: Path | None) -> BaseProcess:
-    with _one_thread():
+    with one_thread():
         process: BaseProcess = processes.Process(target=_work, args=(task.job, task.folder, root), daemon=True)
         process.start()
     task.state, task.mine, task.began = store.RUNNING, True, (time.monotonic(), task.made)
@@ -90,34 +88,6 @@ def _work(job: Job, folder: Path, root: Path | None) -> None:
     from mario.experiments.launch.worker import work
 
     work(job, folder, root)
-
-
-def _context() -> Any:
-    """A server that has imported everything and forks a process for each run, or a new Python for each where it cannot.
-
-    The server is a process of its own with one thread: forking this one, which may have many, is not safe.
-    """
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mario.experiments.launch.worker"])
-    return context
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Libraries that are loaded now, in a process started now, make no threads."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _ended(task: Task, process: BaseProcess, folder: Path, pace: Pace) -> None:

@@ -1,7 +1,6 @@
 """The process of one run: claim its folder, carry it to its end, leave word of how that went."""
 
 import errno
-import multiprocessing
 import os
 import signal
 import sys
@@ -9,6 +8,7 @@ import threading
 import traceback
 import warnings
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -20,6 +20,7 @@ from mario.errors import MarioError
 from mario.experiments import store
 from mario.experiments.job import Job
 from mario.experiments.launch.local import DONE, FAILED, FULL, HELD, STOPPED
+from mario.experiments.launch.processes import after_parent
 from mario.experiments.run import claim, proceed
 from mario.files import write_text
 
@@ -30,7 +31,7 @@ def work(job: Job, folder: Path, root: Path | None) -> None:
     for name in ("SIGTERM", "SIGHUP", "SIGUSR2"):  # the last is Slurm's word that the time is nearly up
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), lambda number, frame: _stop(folder))
-    threading.Thread(target=_end_with_parent, args=(folder,), daemon=True).start()
+    threading.Thread(target=after_parent, args=(partial(_stop, folder),), daemon=True).start()
     torch.set_num_threads(1)
     warnings.showwarning = lambda message, *_: print(f"mario: {job.name}: {message}", file=sys.stderr)
     sys.exit(carry_out(job, folder, root))
@@ -84,10 +85,3 @@ def _stop(folder: Path) -> None:
     """Asked to end: no fault of the run, which goes on from its checkpoint next time."""
     store.end_attempt(folder, os.getpid())
     os._exit(STOPPED)
-
-
-def _end_with_parent(folder: Path) -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        _stop(folder)

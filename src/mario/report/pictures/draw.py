@@ -193,5 +193,7 @@ def _maps(collected: Collected, case: CollectedCase, root: Path | None) -> list[
 
 def _counts(case: CollectedCase, root: Path | None) -> list[Counts]:
     return label_counts(
-        load_dataset(case.dataset, domain=case.domain, shift=case.shift, setting=case.setting, root=root)
+        load_dataset(
+            case.dataset, domain=case.domain, shift=case.shift, setting=case.setting, root=root, download=False
+        )
     )

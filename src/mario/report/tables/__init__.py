@@ -3,9 +3,9 @@
 from mario.report.tables.html import long_to_html, to_html
 from mario.report.tables.latex import to_latex
 from mario.report.tables.long_form import runs_to_csv, to_csv
-from mario.report.tables.markdown import groups_to_markdown, to_markdown
+from mario.report.tables.markdown import to_markdown
 from mario.report.tables.one_case import Row, Table, tabulate, tabulate_all
-from mario.report.tables.one_case_text import far_from_paper, verdict
+from mario.report.tables.one_case_text import verdict
 from mario.report.tables.pooled import Pooled, pool
 from mario.report.tables.ranks import ranking_of
 from mario.report.tables.rows import LongRow, long_rows
@@ -21,8 +21,6 @@ __all__ = [
     "Row",
     "Table",
     "WideTable",
-    "far_from_paper",
-    "groups_to_markdown",
     "long_rows",
     "long_to_html",
     "pool",

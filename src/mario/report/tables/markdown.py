@@ -1,9 +1,7 @@
 """Tables in GitHub's Markdown."""
 
-from collections.abc import Iterable, Mapping
-
-from mario.report.numbers import percent, to_md
-from mario.report.tables.one_case import Result, Table, in_order, summary_of
+from mario.report.numbers import to_md
+from mario.report.tables.one_case import Table
 from mario.report.tables.one_case_text import full, header_notes
 from mario.report.tables.text import cell_text, overall_text
 from mario.report.tables.wide import Cell, WideTable
@@ -15,33 +13,6 @@ def to_markdown(table: Table | WideTable) -> str:
     In a study's table the paper's figure, and how far ours is off in units of its sd, stand below ours in each cell.
     """
     return _study(table) if isinstance(table, WideTable) else _one_case(table)
-
-
-def groups_to_markdown(results: Iterable[Result]) -> str:
-    """A row a method and a column a test group (T1, T2, ...), mean ± sd; nothing where the results have no groups.
-
-    Example:
-        >>> from mario.report import groups_to_markdown
-        >>> run = {"dataset": "amazon-photo", "method": "erm", "seed": 0}
-        >>> print(groups_to_markdown([run | {"scores": {"groups": {"T1": 0.5, "T2": 0.25}}}]))
-        | method | T1 | T2 |
-        |:---|---:|---:|
-        | erm | 50.00 | 25.00 |
-    """
-    scores: dict[tuple[str, str], list[Mapping[str, float]]] = {}
-    for run in results:
-        if run["scores"].get("groups"):
-            scores.setdefault((run["method"], run.get("encoder") or ""), []).append(run["scores"]["groups"])
-    if not scores:
-        return ""
-    several = len({encoder for _, encoder in scores}) > 1
-    names = list(dict.fromkeys(name for runs in scores.values() for groups in runs for name in groups))
-    lines = ["| method | " + " | ".join(names) + " |", "|:---" + "|---:" * len(names) + "|"]
-    for key in sorted(scores, key=in_order):
-        cells = (percent(summary_of(groups.get(name) for groups in scores[key])) for name in names)
-        label = f"{key[0]} ({key[1]})" if several else key[0]
-        lines.append(f"| {to_md(label)} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
 
 
 def _study(table: WideTable) -> str:

@@ -51,25 +51,6 @@ def verdict(table: Table, *, subject: str = "mario") -> str:
     return " ".join(sentences)
 
 
-def far_from_paper(table: Table) -> str:
-    """Which figures are off by more than two of the paper's standard deviations, in one sentence; nothing if none is.
-
-    Example:
-        >>> from mario.report import far_from_paper, tabulate
-        >>> run = {"dataset": "good-cbas", "domain": "color", "shift": "concept", "setting": "transductive", "seed": 0}
-        >>> run |= {"method": "mario", "encoder": "gcn", "scores": {"id_test": 0.94, "ood_test": 0.80}}
-        >>> far_from_paper(tabulate([run]))
-        'Off by more than two of the paper’s standard deviations: mario OOD −11.28 (10.3 sd).'
-    """
-    found = []
-    for row in table.rows:
-        for name, ours, theirs in (("ID", row.id, row.paper_id), ("OOD", row.ood, row.paper_ood)):
-            if ours is not None and theirs is not None and theirs.mean is not None and _far(ours, theirs):
-                off = ours.mean - theirs.mean / 100
-                found.append(f"{row.label} {name} {points(off)} ({abs(100 * off) / (theirs.sd or 1):.1f} sd)")
-    return f"Off by more than two of the paper’s standard deviations: {', '.join(found)}." if found else ""
-
-
 def header_notes(table: Table) -> list[str]:
     """How to read the table, as sentences for under it."""
     notes = ["Mean ± sample standard deviation over n runs, in percent."]

@@ -108,18 +108,6 @@ def long_rows(collected: Collected) -> list[LongRow]:
     return [replace(row, p_holm=p) for row, p in zip(rows, adjusted, strict=True)]
 
 
-def shown_n(row: LongRow) -> str:
-    """How many runs a row has: ``5``, or ``3 of 5`` where some are missing.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> from mario.report.tables.rows import shown_n
-        >>> shown_n(SimpleNamespace(n=5, asked=5)), shown_n(SimpleNamespace(n=3, asked=5))
-        ('5', '3 of 5')
-    """
-    return str(row.n) if row.n == row.asked else f"{row.n} of {row.asked}"
-
-
 def _case_rows(collected: Collected, case: CollectedCase) -> list[LongRow]:
     planned: dict[str, list[PlannedRun]] = {}
     for run in next(c.runs for c in collected.plan.cases if c.name == case.name):
