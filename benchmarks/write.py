@@ -26,13 +26,15 @@ def main() -> None:
     options.add_argument("--to", type=Path, default=ROOT / "docs")
     given = options.parse_args()
     figures = {part: found for part in (*PARTS, "less_than_exact") if (found := load(given.where, part)) is not None}
+    if not figures:
+        raise SystemExit(f"there are no figures in {given.where}: make benchmark measures them; nothing was written")
     for name, sections in (("performance.md", PERFORMANCE), ("scaling.md", SCALING)):
         text = (ROOT / "docs" / name).read_text(encoding="utf-8")
         for section, render in sections.items():
             text = between(text, section, render(figures, given.where))
         (given.to / name).write_text(text, encoding="utf-8")
     (given.to / "performance.svg").write_text(draw(figures), encoding="utf-8")
-    print(f"{given.to}/performance.md, performance.svg and scaling.md, from {', '.join(figures) or 'nothing'}")
+    print(f"{given.to}/performance.md, performance.svg and scaling.md, from {', '.join(figures)}")
 
 
 def between(text: str, name: str, content: str) -> str:

@@ -33,3 +33,11 @@ def test_a_step_of_ours_is_a_step_of_the_plain_algorithm(
         monkeypatch.setattr("mario.methods.two_view._LARGE", 0)
     for name, gap in check.compare({}, sparse, torch.float64, "projector").items():
         assert gap <= check.TIGHT[name], name
+
+
+def test_without_figures_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(ROOT), *sys.path])
+    monkeypatch.setattr(sys, "argv", ["write", "--from", str(tmp_path / "none"), "--to", str(tmp_path)])
+    with pytest.raises(SystemExit, match=r"there are no figures in .*none: make benchmark .* nothing was written"):
+        importlib.import_module("benchmarks.write").main()
+    assert not list(tmp_path.iterdir())

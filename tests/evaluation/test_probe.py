@@ -267,9 +267,9 @@ class TestLinear:
         for l2 in (0.0, -1.0, float("nan")):
             with pytest.raises(MarioError, match=f"l2 must be above 0, .* got {l2}"):
                 LinearProbe(l2=l2)
-        for wrong in ({"epochs": -1}, {"lr": 0.0}):
+        for epochs, lr in ((-1, 0.1), (1, 0.0)):
             with pytest.raises(MarioError, match="epochs must not be negative and lr above 0"):
-                LinearProbe(**wrong)  # type: ignore[arg-type]
+                LinearProbe(epochs=epochs, lr=lr)
 
 
 class TestLogistic:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import mario
+from mario.methods import GRACE
 
 from .tiny import tiny_graph
 
@@ -41,7 +42,7 @@ def test_compiled_rows_give_the_same_loss_gradients_and_embeddings(monkeypatch: 
 
 
 def test_a_class_without_a_name_of_its_own_is_not_saved_as_another(tmp_path: Path) -> None:
-    class Mine(mario.GRACE):  # type: ignore[name-defined, misc]
+    class Mine(GRACE):
         pass
 
     model = Mine(hidden=8, layers=1, epochs=1, steps_per_epoch=1).fit(tiny_graph())

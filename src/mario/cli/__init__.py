@@ -90,7 +90,7 @@ def run(
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="Override a setting (`mario methods METHOD`); may be repeated."
+            "--set", metavar="NAME=VALUE", help="Override a setting of `mario methods METHOD`; may be repeated."
         ),
     ] = None,
     settings_file: Annotated[

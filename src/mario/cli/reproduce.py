@@ -18,6 +18,7 @@ from mario.experiments.plan import Plan, PlannedCase, collect, make_plan, read_p
 from mario.experiments.study import Study
 from mario.experiments.study_files import find_studies
 from mario.methods import REGISTRY
+from mario.methods.base import hosts
 
 FULL, QUICK = Path("runs/paper"), Path("runs/quick")
 
@@ -152,8 +153,7 @@ def _datasets(studies: Sequence[Study]) -> list[str]:
 def _methods(studies: Sequence[Study]) -> list[str]:
     rows = [name for study in studies for row in study.rows for name in (row.label, row.method)]
     if any(study.open for study in studies):
-        hosts = [name for name, cls in REGISTRY.items() if cls.host]
-        rows += [*REGISTRY, *(f"{name}+mario" for name in hosts)]
+        rows += [*REGISTRY, *(f"{name}+mario" for name in hosts())]
     return list(dict.fromkeys(rows))
 
 

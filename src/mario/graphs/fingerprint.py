@@ -15,8 +15,9 @@ _BLOCKS, _MOST = 64, 2**22
 
 
 def fingerprint(data: Data) -> str:
-    """A hash of what training sees of ``data``: features, edges, labels, the training mask,
-    environments and whose graph a node is.
+    """A hash of what training sees of ``data``.
+
+    That is features, edges, labels, the training mask, environments and whose graph a node is.
 
     Example:
         >>> one = Data(x=torch.zeros(2, 3), edge_index=torch.tensor([[0], [1]]))

@@ -27,6 +27,11 @@ REGISTRY: dict[str, type["Method"]] = {}
 _CLUSTER = 200  # nodes of a cluster, about
 
 
+def hosts() -> list[str]:
+    """The methods that the recipe can be laid over."""
+    return sorted(name for name, cls in REGISTRY.items() if cls.host)
+
+
 def register(name: str) -> Callable[[type["Method"]], type["Method"]]:
     """Make a method known by ``name`` to the command line, the tests and the tables."""
 
@@ -242,7 +247,7 @@ class Method(nn.Module):
         if level not in cls.levels:
             what = "a set of graphs" if level == "graph" else "data whose nodes are classified"
             able = [name for name, other in REGISTRY.items() if level in other.levels]
-            able += [f"{name}+mario" for name in able if REGISTRY[name].host and name != "grace"]
+            able += [f"{name}+mario" for name in hosts() if name in able and name != "grace"]
             hint = "" if level == "graph" else "; torch_geometric's Batch.from_data_list makes a set of graphs"
             raise MarioError(f"{cls.name} embeds {cls.levels[0]}s; {what} needs one of {', '.join(sorted(able))}{hint}")
 

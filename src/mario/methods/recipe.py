@@ -13,7 +13,7 @@ from mario.contrast import Prototypes, conditional_mi, sinkhorn
 from mario.contrast.across_ranks import gathered
 from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
-from mario.methods.base import REGISTRY, Method, register
+from mario.methods.base import Method, hosts, register
 from mario.methods.grace import GRACE
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView, embeddings
@@ -299,9 +299,9 @@ def with_recipe(host: type[Method]) -> type[Method]:
         if issubclass(host, WithRecipe):
             raise MarioError(f"{host.name} has the recipe already")
         if not host.host:
-            hosts = ", ".join(sorted(name for name, cls in REGISTRY.items() if cls.host))
+            able = ", ".join(hosts())
             raise MarioError(
-                f"the recipe needs a method that contrasts two views, which {host.name} does not; there are {hosts}"
+                f"the recipe needs a method that contrasts two views, which {host.name} does not; there are {able}"
             )
         # Settings that all methods have are the mixin's too: without this its defaults would hide the host's.
         shared = {field.name for field in dataclasses.fields(TwoView)}

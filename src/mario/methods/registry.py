@@ -7,7 +7,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from mario.errors import MarioError
-from mario.methods.base import REGISTRY, Method
+from mario.methods.base import REGISTRY, Method, hosts
 from mario.methods.recipe import with_recipe
 
 
@@ -20,17 +20,16 @@ def find(name: str) -> type[Method]:
         return with_recipe(REGISTRY[base])
     near = difflib.get_close_matches(name, REGISTRY, n=1)
     meant = f"; did you mean '{near[0]}'?" if near else ""
-    hosts = ", ".join(sorted(known for known, cls in REGISTRY.items() if cls.host))
+    over = ", ".join(hosts())
     raise MarioError(
-        f"there is no method '{name}'; there are {', '.join(sorted(REGISTRY))}, and HOST+mario over {hosts}{meant}"
+        f"there is no method '{name}'; there are {', '.join(sorted(REGISTRY))}, and HOST+mario over {over}{meant}"
     )
 
 
 def systems(level: str) -> tuple[str, ...]:
     """Every registered method that embeds nodes or graphs, then every host with the recipe over it."""
     plain = [name for name, cls in REGISTRY.items() if level in cls.levels]
-    hosts = [name for name in plain if REGISTRY[name].host and name != "grace"]  # that is mario
-    return (*plain, *(f"{name}+mario" for name in hosts))
+    return (*plain, *(f"{name}+mario" for name in hosts() if name in plain and name != "grace"))  # that is mario
 
 
 def load(path: Path | str, *, device: str = "cpu") -> Method:
