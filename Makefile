@@ -50,7 +50,7 @@ benchmark: .venv/.dev ## measure speed and memory, write docs/performance.md and
 
 reproduce: .venv/.runtime ## run what docs/results.md shows and write docs/report/index.html (hours); finished runs are not repeated
 	@$(PY) -m mario reproduce table-concept table-covariate ablation encoders other-methods graph-classification photo \
-	  --document docs/results.md --report docs/report/index.html
+	  --records docs/report/runs.jsonl --document docs/results.md --report docs/report/index.html
 
 clean: ## remove .venv, caches and built documentation; runs/ and demo/ stay
 	rm -rf .venv site dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

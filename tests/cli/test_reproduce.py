@@ -100,6 +100,27 @@ def test_a_study_of_ones_own_is_run_shown_and_not_repeated(call: Call, tmp_path:
     assert "s with 2 workers, by the runs that are done in runs" in said
 
 
+def test_what_is_recorded_is_not_run_again_on_another_machine(call: Call, tmp_path: Path) -> None:
+    words = ("reproduce", "tiny.toml", "--datasets", "good-cbas", "--records", "runs.jsonl")
+    code, _, errors = call(*words, "--out", "here", "--seeds", "1")
+    assert code == 0, errors
+    assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 4
+    said = call(*words, "--out", "there", "--dry-run")[1]
+    assert "good-cbas-concept: 6 runs of random-init; plain; thin; 3 done" in said
+    assert "in all 8 runs, 4 to do" in said
+    assert not (tmp_path / "there").exists(), "a dry run writes nothing"
+
+    code, said, errors = call(*words, "--out", "there")
+    assert code == 0, errors
+    assert "4 runs are done by runs.jsonl" in said
+    assert len(list((tmp_path / "there").glob("*/model.safetensors"))) == 4, "the other four were run"
+    assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 8
+    assert (tmp_path / "there" / "report.html").is_file()
+
+    (tmp_path / "runs.jsonl").write_text("half a li")
+    assert "line 1 of runs.jsonl is not valid JSON" in call(*words, "--out", "there")[2]
+
+
 def test_two_studies_share_runs(call: Call, tmp_path: Path) -> None:
     (tmp_path / "other.toml").write_text(TINY.replace('"thin"', '"slim"'))
     code, said, _ = call("reproduce", "tiny.toml", "other.toml", "--dry-run", "--datasets", "good-cbas")

@@ -279,6 +279,9 @@ def reproduce(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try runs again that failed.")] = False,
     report: Annotated[Path | None, typer.Option(help="The page; OUT/report.html if not given.")] = None,
     document: Annotated[Path | None, typer.Option(help="Markdown file whose tables are to be written anew.")] = None,
+    records: Annotated[
+        Path | None, typer.Option(help="File of results, a line each: those in it are done, new ones are added.")
+    ] = None,
     root: Root = None,
 ) -> None:
     """Run tables and figures of the paper, and put the paper's figures beside ours.
@@ -301,6 +304,7 @@ def reproduce(
         retry_failed=retry_failed,
         report=report,
         document=document,
+        records=records,
         root=root,
     )
 

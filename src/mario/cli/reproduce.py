@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -15,6 +15,7 @@ from mario.experiments import store
 from mario.experiments.launch import check_launcher, launch
 from mario.experiments.launch.standing import Pace, Task, tasks_of
 from mario.experiments.plan import Plan, PlannedCase, collect, make_plan, read_plans, with_earlier
+from mario.experiments.records import read_records, take_records, write_records
 from mario.experiments.study import Study
 from mario.experiments.study_files import find_studies
 from mario.methods import REGISTRY
@@ -38,6 +39,7 @@ def reproduce(
     retry_failed: bool = False,
     report: Path | None = None,
     document: Path | None = None,
+    records: Path | None = None,
     root: Path | None = None,
 ) -> None:
     console = Console()
@@ -61,9 +63,12 @@ def reproduce(
     if document:
         check_markers(document, [study.name for study, _ in chosen])
     check_launcher(launcher, slurm or {})
+    recorded = read_records(records) if records else {}
     if dry_run:
-        _foretell(console, [plan for _, plan in chosen], out, workers, retry_failed)
+        _foretell(console, [plan for _, plan in chosen], out, workers, retry_failed, recorded)
         return
+    if records and (taken := take_records(records, out)):
+        console.print(f"{taken} runs are done by {records}", highlight=False, markup=False, soft_wrap=True)
     with store.alone_in(out / "plans", patience=60):  # another launch writes its plans in a moment
         earlier = {plan.study: plan for plan in read_plans(out)}
         whole = [with_earlier(plan, study, earlier.get(study.name), root) for study, plan in chosen]
@@ -80,6 +85,9 @@ def reproduce(
         )
     except RunFailedError as error:
         failure = error
+    finally:  # Ctrl-C too
+        if records:
+            write_records(records, out)
     everything = [collect(plan, out) for plan in read_plans(out)]
     chosen_now = {study.name for study, _ in chosen}
     collected = [study for study in everything if study.plan.study in chosen_now]
@@ -96,9 +104,13 @@ def reproduce(
         raise failure
 
 
-def _foretell(console: Console, plans: Sequence[Plan], out: Path, workers: int, retry_failed: bool) -> None:
+def _foretell(
+    console: Console, plans: Sequence[Plan], out: Path, workers: int, retry_failed: bool, recorded: Collection[str]
+) -> None:
     """What would run: by study and case, what is done, what several studies share, and how long it will take."""
     tasks = {task.folder.name: task for task in tasks_of((job for plan in plans for job in plan.jobs()), out)}
+    for digest, task in tasks.items():
+        task.state = store.DONE if digest in recorded else task.state
     seen: dict[str, str] = {}  # which study asks first for a run
     for plan in plans:
         console.print(

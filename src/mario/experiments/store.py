@@ -89,7 +89,7 @@ def _look(folder: Path, mine: bool) -> Found:
     path = folder / "result.json"
     if path.exists():
         result = _of_this_run(path)
-        if not {"scores", "curve"} <= result.keys():
+        if not is_result(result):
             raise MarioError(f"{path} has no scores")
         return Found(DONE, result=result)
     if not mine and (who := holder(folder)):
@@ -101,6 +101,11 @@ def _look(folder: Path, mine: bool) -> Found:
     if (folder / "error.txt").exists():
         return Found(FAILED, _last_line(folder / "error.txt"))
     return Found(WAITING)
+
+
+def is_result(run: Any) -> bool:
+    """Whether ``run`` is a result: what decides a run, and its scores."""
+    return isinstance(run, dict) and {*DECIDES, "scores", "curve"} <= run.keys()
 
 
 def _of_this_run(path: Path) -> dict[str, Any]:
