@@ -3,8 +3,8 @@
     python -m benchmarks.cbas [--quick] [--seeds 5] [--jobs 2]
 
 2,000 steps and 10 checkpoints with a probe each. Both train on the same sampled subgraphs from the same weights with
-the same draws. A shortened run of each, in turns, gives the CPU time of an epoch and of a checkpoint, from which that
-of the whole run follows in proportion. ``--seeds`` adds runs whose accuracies are compared, paired by seed, of
+the same draws. A shortened run of each, epochs in turns, gives the CPU time of an epoch and of a checkpoint, from which
+that of the whole run follows in proportion. ``--seeds`` adds runs whose accuracies are compared, paired by seed, of
 ``--seed-epochs`` epochs; all 200 would take the reference about an hour a seed. There the reference keeps Z in its
 prototype steps, which changes no number. Those done before with the same code are kept in the folder ``cbas``.
 """
@@ -79,34 +79,42 @@ def plain_epochs(run: Run, curve: list[dict[str, float]], again: str) -> Iterato
         yield epoch
 
 
-def child(who: str, seed: int, epochs: int, checkpoints: int, again: str) -> None:
-    """Prints CPU seconds of every epoch, of everything, and the scores."""
+def epochs_of(who: str, run: Run, home: Path, curve: list[dict[str, float]], again: str) -> Iterator[object]:
+    if who == "plain":
+        return plain_epochs(run, curve, again)
+    return execute(run, run.load(), home / "run", device="cpu")
+
+
+def child(seed: int, epochs: int, checkpoints: int, again: str, whom: list[str]) -> None:
+    """Prints by name the CPU seconds of every epoch, which take turns, and the scores."""
     torch.set_num_threads(1)
     run = plan(seed, epochs, checkpoints)
     curve: list[dict[str, float]] = []
-    took = []
-    began = last = time.process_time()
+    found: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as home:
-        where = Path(home) / "run"
-        epochs_done: Iterator[object]
-        plain = who == "plain"
-        epochs_done = plain_epochs(run, curve, again) if plain else execute(run, run.load(), where, device="cpu")
-        for _ in epochs_done:
-            took.append(time.process_time() - last)
-            last = time.process_time()
-        total = time.process_time() - began
-        scores = report(curve) if who == "plain" else read_json(where / "result.json")["scores"]
-    kept = {name: scores[name] for name in SCORES}
-    print(json.dumps({"cpu": total, "epochs": took, "scores": kept, "checkpoints": run.settings["checkpoints"]}))
+        left = {who: epochs_of(who, run, Path(home), curve, again) for who in whom}
+        took: dict[str, list[float]] = {who: [] for who in whom}
+        while left:
+            for who, work in list(left.items()):
+                began = time.process_time()
+                if next(work, None) is None:
+                    del left[who]
+                took[who].append(time.process_time() - began)
+        for who, seconds in took.items():
+            scores = report(curve) if who == "plain" else read_json(Path(home) / "run" / "result.json")["scores"]
+            kept = {name: scores[name] for name in SCORES}
+            # The last item is what comes after the last epoch.
+            found[who] = {"cpu": sum(seconds), "epochs": seconds[:-1], "after": seconds[-1], "scores": kept}
+    print(json.dumps(found))
 
 
 def whole_run(short: dict[str, Any], epochs: int, checkpoints: int) -> dict[str, float]:
-    """CPU seconds of a whole run from those of a shortened one with pauses after epochs 3 and 6."""
+    """CPU seconds of a whole run from those of a shortened one with pauses after epochs 5 and 10."""
     took = short["epochs"]
-    epoch = statistics.median([took[1], took[4]])
-    # A probe ends the epoch of a pause; what is written after it falls into the next.
-    pause = statistics.median([took[2], took[5]]) - epoch + max(0.0, took[3] - epoch)
-    fixed = max(0.0, short["cpu"] - sum(took)) + max(0.0, took[0] - epoch)
+    epoch = statistics.median([*took[1:4], *took[6:9]])
+    # A probe ends the epoch of a pause; what is written after it falls into the next. It may be lost in the noise.
+    pause = max(0.0, statistics.median([took[4], took[9]]) + took[5] - 2 * epoch)
+    fixed = short["after"] + max(0.0, took[0] - epoch)
     return {"epoch": epoch, "pause": pause, "fixed": fixed, "whole": fixed + epochs * epoch + checkpoints * pause}
 
 
@@ -119,7 +127,8 @@ def complete(given: argparse.Namespace, who: str, seed: int) -> dict[str, Any]:
     if path.is_file():
         return json.loads(path.read_text(encoding="utf-8"))
     epochs = 2 if given.quick else given.seed_epochs
-    found = in_child("benchmarks.cbas", "--child", who, "--seed", seed, "--epochs", epochs, "--again", "nothing")
+    settings = ("--seed", seed, "--epochs", epochs, "--again", "nothing")
+    found = in_child("benchmarks.cbas", "--child", who, *settings)[who]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(found), encoding="utf-8")
     print(who, "seed", seed, f"{found['cpu']:.0f} s", found["scores"], flush=True)
@@ -132,22 +141,23 @@ def main() -> None:
     options.add_argument("--seed-epochs", type=int, default=20, help="their epochs; 0 is all 200")
     options.add_argument("--jobs", type=int, default=1, help="how many of them at once, each on one thread")
     options.add_argument("--again", default="encoder", help="what the prototype steps of the reference run again")
-    options.add_argument("--child", choices=["ours", "plain"])
+    options.add_argument("--child", nargs="+", choices=["ours", "plain"])
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--epochs", type=int, default=0)
     options.add_argument("--checkpoints", type=int, default=0)
     given = options.parse_args()
     if given.child:
-        child(given.child, given.seed, given.epochs, given.checkpoints, given.again)
+        child(given.seed, given.epochs, given.checkpoints, given.again, given.child)
         return
     settings = plan(0, 0, 0).settings
     epochs, checkpoints = int(settings["epochs"]), int(settings["checkpoints"])
     shortened: dict[str, list[dict[str, float]]] = {"ours": [], "plain": []}
     for seed in range(1 if given.quick else 2):
-        for who, kept in shortened.items():
-            short = in_child("benchmarks.cbas", "--child", who, "--seed", seed, "--epochs", 6, "--checkpoints", 2)
-            kept.append(whole_run(short, epochs, checkpoints))
-            print(who, {name: round(value, 3) for name, value in kept[-1].items()}, flush=True)
+        words = ("--seed", seed, "--epochs", 10, "--checkpoints", 2)
+        both = in_child("benchmarks.cbas", "--child", *shortened, *words)
+        for who, short in both.items():
+            shortened[who].append(whole_run(short, epochs, checkpoints))
+            print(who, {name: round(value, 3) for name, value in shortened[who][-1].items()}, flush=True)
     figures: dict[str, Any] = {
         "epochs": epochs,
         "steps_per_epoch": settings["steps_per_epoch"],

@@ -2,7 +2,7 @@
 
 What stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` in docs/performance.md and docs/scaling.md is
 written anew from the JSON; the text around it is written by hand and names no figure. A part that has not been
-measured says so.
+measured says so; one that `make benchmark` leaves out then stays as it is.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from benchmarks.measuring import GIB, MIB, OUT, PARTS, ROOT, load
 from benchmarks.picture import draw
 
 Figures = Mapping[str, dict[str, Any]]
+LEFT_OUT = ("less_than_exact",)
 ETHERNET = cost_model.Network(latency=50e-6, bandwidth=1.25e9)
 
 
@@ -25,12 +26,14 @@ def main() -> None:
     options.add_argument("--from", dest="where", type=Path, default=OUT)
     options.add_argument("--to", type=Path, default=ROOT / "docs")
     given = options.parse_args()
-    figures = {part: found for part in (*PARTS, "less_than_exact") if (found := load(given.where, part)) is not None}
+    figures = {part: found for part in (*PARTS, *LEFT_OUT) if (found := load(given.where, part)) is not None}
     if not figures:
         raise SystemExit(f"there are no figures in {given.where}: make benchmark measures them; nothing was written")
     for name, sections in (("performance.md", PERFORMANCE), ("scaling.md", SCALING)):
         text = (ROOT / "docs" / name).read_text(encoding="utf-8")
         for section, render in sections.items():
+            if section in LEFT_OUT and section not in figures:
+                continue
             text = between(text, section, render(figures, given.where))
         (given.to / name).write_text(text, encoding="utf-8")
     (given.to / "performance.svg").write_text(draw(figures), encoding="utf-8")
@@ -244,7 +247,10 @@ def cbas(figures: Figures) -> str:
         "pause": "a checkpoint: probe, scores, files",
         "whole": f"all: {found['epochs']} epochs, {found['checkpoints']} checkpoints",
     }
-    rows = [[title, seconds(ours[k]), seconds(plain[k]), times(plain[k] / ours[k])] for k, title in titles.items()]
+    rows = [
+        [title, seconds(ours[k]), seconds(plain[k]), times(plain[k] / ours[k]) if ours[k] else ""]
+        for k, title in titles.items()
+    ]
     text = "In proportion from shortened runs:\n\n" + table(["CPU time of", "ours", "plain", ""], rows)
     done = found.get("accuracy")
     if not done:
