@@ -48,9 +48,10 @@ benchmark: .venv/.dev ## measure speed and memory, write docs/performance.md and
 	@$(PY) -m benchmarks --large --seeds $(SEEDS) --jobs $(JOBS)
 	@$(PY) -m benchmarks.write
 
-reproduce: .venv/.runtime ## run what docs/results.md shows and write docs/report/index.html (hours); finished runs are not repeated
+reproduce: .venv/.runtime ## run what docs/results.md shows, write it, README's table and docs/report/index.html (hours); what is done is not repeated
 	@$(PY) -m mario reproduce table-concept table-covariate ablation encoders other-methods graph-classification photo \
-	  --records docs/report/runs.jsonl --document docs/results.md --report docs/report/index.html
+	  --records docs/report/runs.jsonl --document docs/results.md --document README.md \
+	  --report docs/report/index.html
 
 clean: ## remove .venv, caches and built documentation; runs/ and demo/ stay
 	rm -rf .venv site dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

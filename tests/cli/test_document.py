@@ -9,9 +9,11 @@ from mario.cli.document import (
     BEGIN,
     BEGIN_CLAIMS,
     BEGIN_CONVERGENCE,
+    BEGIN_SUMMARY,
     END,
     END_CLAIMS,
     END_CONVERGENCE,
+    END_SUMMARY,
     check_markers,
     section,
     write_document,
@@ -53,6 +55,18 @@ def test_claims_are_written_where_a_document_has_a_place_for_them(tmp_path: Path
     text = page.read_text()
     assert "before" not in text
     assert "MARIO is above GRACE" in text.split(BEGIN_CLAIMS)[1].split(END_CLAIMS)[0]
+
+
+def test_a_page_with_a_place_for_the_summary_needs_none_for_each_study(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text(f"before\n{BEGIN_SUMMARY}\nwhat was there\n{END_SUMMARY}\nafter\n")
+    rows = ("raw-features", "random-init", "erm", "grace", "mario")
+    write_document(page, [collected({"good-cbas-concept": {row: [0.5, 0.75] for row in rows}})])
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "what was there" not in text
+    assert "| good-cbas color concept | 62.50 ± 17.68 |" in text
 
 
 def test_convergence_is_written_where_a_document_has_a_place_for_it(tmp_path: Path) -> None:

@@ -64,6 +64,9 @@ def _everywhere(
 
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Root = Annotated[Path | None, typer.Option(help="Folder of raw files to look in first.")]
+Documents = Annotated[
+    list[Path] | None, typer.Option(help="Markdown file whose tables are to be written anew; may be repeated.")
+]
 Shift = Annotated[
     str | None, typer.Option(help="covariate, concept, no_shift or label; `mario data show DATASET` has those of it.")
 ]
@@ -278,7 +281,7 @@ def reproduce(
     ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try runs again that failed.")] = False,
     report: Annotated[Path | None, typer.Option(help="The page; OUT/report.html if not given.")] = None,
-    document: Annotated[Path | None, typer.Option(help="Markdown file whose tables are to be written anew.")] = None,
+    document: Documents = None,
     records: Annotated[
         Path | None, typer.Option(help="File of results, a line each: those in it are done, new ones are added.")
     ] = None,
@@ -303,7 +306,7 @@ def reproduce(
         slurm=dict(_pair(text, "--slurm", "partition=cpu") for text in slurm or []),
         retry_failed=retry_failed,
         report=report,
-        document=document,
+        documents=document or [],
         records=records,
         root=root,
     )
@@ -315,13 +318,13 @@ def report(
         Path, typer.Argument(help="Folder that holds folders of runs, of `mario reproduce` or `mario run`.")
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page; pictures go beside it.")] = Path("report.html"),
-    document: Annotated[Path | None, typer.Option(help="Markdown file whose tables are to be written anew.")] = None,
+    document: Documents = None,
     root: Root = None,
 ) -> None:
     """Write one page that shows what runs have come to, and its pictures."""
     from mario.cli.report import report_runs
 
-    report_runs(runs, out, document=document, root=root)
+    report_runs(runs, out, documents=document or [], root=root)
 
 
 @app.command(short_help="Every method, or every setting of one.")

@@ -1,4 +1,4 @@
-"""What a Markdown document gets between its markers: tables of studies, claims of the paper, ends of schedules."""
+"""What a Markdown document gets between its markers: tables of studies, claims, ends of schedules, a summary."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,18 +10,21 @@ from mario.files import write_text
 from mario.report import claims, claims_to_markdown, to_markdown, wide_table
 from mario.report.convergence import convergence, convergence_to_markdown
 from mario.report.numbers import to_md
+from mario.report.summary import summary_to_markdown
 
 BEGIN, END = "<!-- study {}: written by `mario reproduce` -->", "<!-- end of study {} -->"
 BEGIN_CLAIMS, END_CLAIMS = "<!-- claims: written by `mario reproduce` -->", "<!-- end of claims -->"
 BEGIN_CONVERGENCE, END_CONVERGENCE = "<!-- convergence: written by `mario reproduce` -->", "<!-- end of convergence -->"
 
+BEGIN_SUMMARY, END_SUMMARY = "<!-- summary: written by `mario reproduce` -->", "<!-- end of summary -->"
+
 
 def check_markers(document: Path, names: Iterable[str]) -> str:
-    """The text of ``document``, which must have a place for each study."""
+    """The text of ``document``, which must have a place for each study, or for the summary of all."""
     if not document.is_file():
         raise MarioError(f"there is no file {document}")
     text = document.read_text(encoding="utf-8")
-    for name in names:
+    for name in () if _has(text, BEGIN_SUMMARY, END_SUMMARY) else names:
         begin, end = BEGIN.format(name), END.format(name)
         if not _has(text, begin, end):
             raise MarioError(f"{document} has no place for the study {name}: it needs the lines {begin} and {end}")
@@ -44,16 +47,18 @@ def _has(text: str, begin: str, end: str) -> bool:
 def write_document(document: Path, studies: Sequence[Collected], whole: Sequence[Collected] = ()) -> None:
     """Replace what stands between the markers of each study; without a finished run it stays.
 
-    The claims are judged by ``whole``, all that has been run, and so is whether the schedules were long enough.
+    The claims are judged by ``whole``, all that has been run, and so is whether the schedules were long enough; the
+    summary is of all of it.
     """
     text = check_markers(document, (collected.plan.study for collected in studies))
     for collected in studies:
-        if any(case.results for case in collected.cases):
-            name = collected.plan.study
-            text = _between(text, BEGIN.format(name), END.format(name), section(collected))
+        begin, end = BEGIN.format(collected.plan.study), END.format(collected.plan.study)
+        if _has(text, begin, end) and any(case.results for case in collected.cases):
+            text = _between(text, begin, end, section(collected))
     for begin, end, write in (
         (BEGIN_CLAIMS, END_CLAIMS, lambda runs: claims_to_markdown(claims(runs))),
         (BEGIN_CONVERGENCE, END_CONVERGENCE, lambda runs: convergence_to_markdown(convergence(runs))),
+        (BEGIN_SUMMARY, END_SUMMARY, summary_to_markdown),
     ):
         if _has(text, begin, end):
             text = _between(text, begin, end, write(whole or studies).strip())

@@ -12,17 +12,17 @@ from mario.experiments.plan import Collected, collect, read_plans
 from mario.report import to_rich, wide_table, write_report
 
 
-def report_runs(runs: Path, out: Path, *, document: Path | None = None, root: Path | None = None) -> None:
+def report_runs(runs: Path, out: Path, *, documents: Sequence[Path] = (), root: Path | None = None) -> None:
     """Collect the runs in a folder by its plans, or as they are where it has none, and write page and pictures."""
     if not runs.is_dir():
         raise MarioError(f"there is no folder {runs}")
     plans = read_plans(runs) or [plan_of_runs(runs)]
-    placed = places(document, [plan.study for plan in plans]) if document else []
+    placed = {document: places(document, [plan.study for plan in plans]) for document in documents}
     console = Console()
     collected = [collect(plan, runs) for plan in plans]
     show_tables(console, collected)
-    if document:
-        write_tables(console, document, [study for study in collected if study.plan.study in placed], collected)
+    for document, studies in placed.items():
+        write_tables(console, document, [study for study in collected if study.plan.study in studies], collected)
     command = next((plan.command for plan in plans if plan.command), "")
     write_pages(console, collected, out, command=command, root=root)
 

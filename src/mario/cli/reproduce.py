@@ -38,7 +38,7 @@ def reproduce(
     slurm: Mapping[str, str] | None = None,
     retry_failed: bool = False,
     report: Path | None = None,
-    document: Path | None = None,
+    documents: Sequence[Path] = (),
     records: Path | None = None,
     root: Path | None = None,
 ) -> None:
@@ -58,9 +58,9 @@ def reproduce(
     chosen = [(study, plan) for study, plan in chosen if plan.cases]
     if not chosen:
         raise MarioError(f"{_listed(studies)}: no case has both a dataset of --datasets and a row of --methods")
-    if document and quick:
+    if documents and quick:
         raise MarioError("a document has what was run in full: leave --quick or --document out")
-    if document:
+    for document in documents:
         check_markers(document, [study.name for study, _ in chosen])
     check_launcher(launcher, slurm or {})
     recorded = read_records(records) if records else {}
@@ -93,7 +93,7 @@ def reproduce(
     collected = [study for study in everything if study.plan.study in chosen_now]
     show_tables(console, collected)
     try:
-        if document:
+        for document in documents:
             write_tables(console, document, collected, everything)
         write_pages(console, everything, report or out / "report.html", command=command, root=root)
     except MarioError as error:
