@@ -1,14 +1,18 @@
 """`mario reproduce` and `mario report` as a person types them, on studies of a second."""
 
 import json
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from mario.cli import main
 from mario.cli.document import BEGIN, END
+from mario.cli.reproduce import recording
+from mario.experiments import store
+from mario.experiments.launch.standing import Standing
 from mario.experiments.plan import Collected
 
 TINY = """
@@ -119,6 +123,30 @@ def test_what_is_recorded_is_not_run_again_on_another_machine(call: Call, tmp_pa
 
     (tmp_path / "runs.jsonl").write_text("half a li")
     assert "line 1 of runs.jsonl is not valid JSON" in call(*words, "--out", "there")[2]
+
+
+def test_results_are_recorded_while_others_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, records = tmp_path / "runs", tmp_path / "runs.jsonl"
+    run = {"dataset": "d", "domain": "e", "shift": "s", "setting": "t", "split_seed": 0, "method": "m", "settings": {}}
+
+    def standings() -> Iterator[Standing]:
+        for seed in range(3):
+            result = {**run, "seed": seed, "scores": {}, "curve": []}
+            folder = out / store.digest(result)
+            folder.mkdir(parents=True)
+            (folder / "result.json").write_text(json.dumps(result))
+            yield Standing(seed + 1, 0, 3, [], 0, 0, None)
+
+    def recorded() -> list[int]:
+        counts = []
+        for _ in recording(standings(), records, out):
+            counts.append(len(records.read_text().splitlines()) if records.exists() else 0)
+        return counts
+
+    assert recorded() == [0, 0, 0], "not before its time"
+    shutil.rmtree(out)
+    monkeypatch.setattr("mario.cli.reproduce.EVERY", 0.0)
+    assert recorded() == [0, 1, 2]
 
 
 def test_two_studies_share_runs(call: Call, tmp_path: Path) -> None:

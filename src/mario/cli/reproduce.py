@@ -2,7 +2,8 @@
 
 import shlex
 import sys
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from mario.cli.report import show_tables, write_pages, write_tables
 from mario.errors import MarioError, RunFailedError
 from mario.experiments import store
 from mario.experiments.launch import check_launcher, launch
-from mario.experiments.launch.standing import Pace, Task, tasks_of
+from mario.experiments.launch.standing import Pace, Standing, Task, tasks_of
 from mario.experiments.plan import Plan, PlannedCase, collect, make_plan, read_plans, with_earlier
 from mario.experiments.records import read_records, take_records, write_records
 from mario.experiments.study import Study
@@ -22,6 +23,7 @@ from mario.methods import REGISTRY
 from mario.methods.base import hosts
 
 FULL, QUICK = Path("runs/paper"), Path("runs/quick")
+EVERY = 300.0  # seconds between two writings of the records
 
 
 def reproduce(
@@ -79,10 +81,10 @@ def reproduce(
     failure = None
     try:
         jobs = [job for _, plan in chosen for job in plan.jobs()]
-        follow(
-            console,
-            launch(jobs, out, workers=workers, launcher=launcher, root=root, retry_failed=retry_failed, slurm=slurm),
+        standings = launch(
+            jobs, out, workers=workers, launcher=launcher, root=root, retry_failed=retry_failed, slurm=slurm
         )
+        follow(console, recording(standings, records, out) if records else standings)
     except RunFailedError as error:
         failure = error
     finally:  # Ctrl-C too
@@ -102,6 +104,16 @@ def reproduce(
         console.print(str(error), highlight=False, markup=False, soft_wrap=True)  # what ended the runs is the news
     if failure:
         raise failure
+
+
+def recording(standings: Iterable[Standing], records: Path, out: Path) -> Iterator[Standing]:
+    """``standings``, with what is done written into ``records`` every few minutes: a machine may go with its disk."""
+    last = time.monotonic()
+    for now in standings:
+        yield now
+        if time.monotonic() - last >= EVERY:
+            write_records(records, out)
+            last = time.monotonic()
 
 
 def _foretell(
