@@ -22,11 +22,13 @@ def test_compiled_rows_give_the_same_loss_and_gradients(tmp_path: Path, monkeypa
     for compiled in (False, True):
         model = mario.GRACE(hidden=6, layers=1, compiled=compiled)
         graph = model.prepare(tiny_graph(), device="cpu")
-        model.train()
+        # A bias before batch norm has no gradient but rounding, which in float32 differs from machine to machine.
+        graph.x = graph.x.double()
+        model.double().train()
         figures = model.step(graph, torch.Generator().manual_seed(0))
         found.append((figures["loss"], {name: p.grad for name, p in model.named_parameters()}))
     assert list(tmp_path.rglob("*.so")), "nothing was compiled"
     (plain, gradients), (fast, others) = found
-    assert fast == pytest.approx(plain, rel=1e-5)
+    assert fast == pytest.approx(plain, rel=1e-12)
     for name, gradient in gradients.items():
-        torch.testing.assert_close(others[name], gradient, rtol=1e-4, atol=1e-6, msg=name)
+        torch.testing.assert_close(others[name], gradient, rtol=1e-9, atol=1e-12, msg=name)
