@@ -129,13 +129,18 @@ def _read(path: Path, key: str) -> MapData | None:
 
 
 def _key(model: Path, max_nodes: int) -> str:
-    # The error of a missing file is that of load(), which names what would do.
+    # The error of a missing file is that of _make(), which names what would do.
     digest = hashlib.sha256(model.read_bytes() if model.is_file() else b"").hexdigest()
     return f"{_FORM} {max_nodes} {digest}"
 
 
 def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
     run, steps = _read_run(folder)
+    if not (folder / "model.safetensors").is_file():
+        raise MarioError(
+            f"{folder} has no model.safetensors, as a run has none that was taken from a file of records; `mario "
+            "reproduce` without --records runs it once that folder is removed"
+        )
     model = load(folder / "model.safetensors")
     data = run.load_alone(root, download=False)
     z = model.transform(data)
