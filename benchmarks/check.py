@@ -5,9 +5,9 @@
 On a small random graph, dense and sparse features, with and without batch norm, whatever the prototype steps run
 again: the loss, every gradient, the prototypes and, in float64, all weights after a step of Adam. Three steps, each
 begun from our weights. In float32 the weights after Adam are not compared: a bias before batch norm has no gradient
-but rounding, and Adam scales that to a whole step. Nor is there one bound for gradients, as rounding may turn a unit on
-or off: ours may be twice as far from the reference as that is from itself with weights changed in their last bit. The
-linear heads are compared as well.
+but rounding, and Adam scales that to a whole step. As wide as in the paper it is float64 only: there
+are so many units that rounding turns one of them on or off, and its gradient with it. The linear heads are compared as
+well.
 """
 
 import sys
@@ -36,16 +36,14 @@ def main() -> None:
         ("dense", {}, False, torch.float64, TIGHT),
         ("sparse", {}, True, torch.float64, TIGHT),
         ("no batch norm, activation last", plain_head, False, torch.float64, TIGHT),
-        ("float32", {"hidden": 300, "clusters": 100}, False, torch.float32, SINGLE),
+        ("300 wide, 100 clusters", {"hidden": 300, "clusters": 100}, False, torch.float64, TIGHT),
+        ("float32", {}, False, torch.float32, SINGLE),
     ):
         for again in ("projector", "encoder", "nothing"):
-            apart, rounding = compare(given, sparse, dtype, again)
-            bad = [name for name, gap in apart.items() if not gap <= max(tolerances[name], 2 * rounding[name])]
+            apart = compare(given, sparse, dtype, again)
+            bad = [name for name, gap in apart.items() if not gap <= tolerances[name]]
             failed += bool(bad)
             shown = ", ".join(f"{name} {gap:.1e}" for name, gap in apart.items())
-            shown += (
-                f"; rounding alone makes {rounding['gradients']:.1e} in gradients" if any(rounding.values()) else ""
-            )
             verdict = f"DIFFERENT in {', '.join(bad)}" if bad else "same"
             print(f"{title}; prototype steps run {again} again: {verdict} ({shown})", flush=True)
     apart_heads = compare_heads()
@@ -57,11 +55,8 @@ def main() -> None:
 
 def compare(
     given: Mapping[str, object], sparse: bool, dtype: torch.dtype, again: str, steps: int = 3
-) -> tuple[dict[str, float], dict[str, float]]:
-    """How far apart losses, gradients and next weights are at the most, relative to the largest entry.
-
-    And how far rounding alone takes the reference's gradients, in float32; in float64 nothing is allowed for it.
-    """
+) -> dict[str, float]:
+    """How far apart losses, gradients and next weights are at the most, relative to the largest entry."""
     # ε is larger than the paper's, or the adversary would not show.
     settings = {"hidden": 24, "clusters": 7, "tau": 0.2, "epsilon": 0.05, "gamma": 0.3, "prototype_lr": 1e-2, **given}
     default = torch.get_default_dtype()
@@ -72,16 +67,13 @@ def compare(
         ours = mario.MARIO(**settings, sampling="full")  # type: ignore[arg-type]
         ours.place(30, 0, seed=1)
         plain = PlainMARIO(30, Settings.of(ours.get_params()), again)
-        moved = PlainMARIO(30, Settings.of(ours.get_params()), again)
         batch = Data(x=data.x.to_sparse_csr() if sparse else data.x, edge_index=data.edge_index, num_nodes=200)
         optimisers = ours.optimiser(), plain.optimiser()
         ours.train()
         plain.train()
         apart = {"loss": 0.0, "gradients": 0.0, "prototypes": 0.0, "weights": 0.0}
-        rounding = dict.fromkeys(apart, 0.0)
         for step in range(steps):
-            before = {name: value.clone() for name, value in ours.state_dict().items()}
-            plain.load_state_dict(before)
+            plain.load_state_dict(ours.state_dict())
             for optimiser in optimisers:
                 optimiser.zero_grad(set_to_none=True)
             loss = ours.step(batch, torch.Generator().manual_seed(step))["loss"]
@@ -90,12 +82,6 @@ def compare(
             )
             apart["loss"] = max(apart["loss"], abs(loss - other) / abs(other))
             apart["gradients"] = max(apart["gradients"], _gap(_gradients(ours), _gradients(plain)))
-            for draw in range(5 if dtype == torch.float32 else 0):
-                moved.load_state_dict(before)
-                moved.zero_grad(set_to_none=True)
-                change_last_bits_(moved, draw)
-                moved.step(data.x, data.edge_index, torch.Generator().manual_seed(step))
-                rounding["gradients"] = max(rounding["gradients"], _gap(_gradients(moved), _gradients(plain)))
             for optimiser in optimisers:
                 optimiser.step()
             own, theirs = dict(ours.named_parameters()), dict(plain.named_parameters())
@@ -105,18 +91,9 @@ def compare(
             apart["weights"] = max(apart["weights"], _gap(*together))
         if dtype == torch.float32:
             del apart["weights"]
-        return apart, rounding
+        return apart
     finally:
         torch.set_default_dtype(default)
-
-
-@torch.no_grad()
-def change_last_bits_(model: torch.nn.Module, seed: int) -> None:
-    """Every weight a little more or a little less, by the least that its type can tell apart from 1."""
-    generator = torch.Generator().manual_seed(seed)
-    for parameter in model.parameters():
-        sign = torch.empty_like(parameter).bernoulli_(generator=generator).mul_(2).sub_(1)
-        parameter.mul_(1 + sign * torch.finfo(parameter.dtype).eps)
 
 
 def in_blocks(x: Tensor, epsilon: float, generator: torch.Generator) -> Tensor:

@@ -65,8 +65,8 @@ def reproduce(
     for document in documents:
         check_markers(document, [study.name for study, _ in chosen])
     check_launcher(launcher, slurm or {})
-    recorded = read_records(records) if records else {}
     if dry_run:
+        recorded = read_records(records) if records else {}
         _foretell(console, [plan for _, plan in chosen], out, workers, retry_failed, recorded)
         return
     if records and (taken := take_records(records, out)):

@@ -4,6 +4,7 @@ A run that is recorded counts as done. Its weights are not in the file. Nothing 
 """
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,8 @@ def take_records(path: Path, runs: Path) -> int:
         folder = runs / name
         if store.state(folder) not in (store.WAITING, store.FAILED):
             continue
-        with store.alone_in(folder):
+        with suppress(store.HeldError), store.alone_in(folder):
             write_json(folder / "settings.json", {key: result[key] for key in store.DECIDES})
             write_json(folder / "result.json", result)
-        made += 1
+            made += 1
     return made
