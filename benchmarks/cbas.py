@@ -2,7 +2,7 @@
 
     python -m benchmarks.cbas [--quick] [--seeds 5] [--jobs 2]
 
-2,000 steps and 10 checkpoints with a probe each. Both train on the same sampled subgraphs from the same weights with
+2,000 steps and 20 checkpoints, one every ten epochs as released, with a probe each of 100 epochs of ten steps. Both train on the same sampled subgraphs from the same weights with
 the same draws. A shortened run of each, epochs in turns, gives the CPU time of an epoch and of a checkpoint, from which
 that of the whole run follows in proportion. ``--seeds`` adds runs whose accuracies are compared, paired by seed, of
 ``--seed-epochs`` epochs; all 200 would take the reference about an hour a seed. There the reference keeps Z in its
@@ -34,6 +34,7 @@ from mario.training.loop import pauses
 from mario.training.streams import BATCH, STEP, stream
 
 SCORES = ("id_test", "ood_test")
+CHECKPOINTS = 20  # of the whole run
 
 
 def plan(seed: int, epochs: int, checkpoints: int) -> Run:
@@ -69,7 +70,7 @@ def plain_epochs(run: Run, curve: list[dict[str, float]], again: str) -> Iterato
                 data.y,
                 data.train_mask,
                 classes,
-                epochs=judged.probe_epochs,
+                epochs=judged.probe_epochs * judged.probe_steps_per_epoch,
                 lr=judged.probe_lr,
                 seed=run.seed + 7919 * step,
             )
@@ -150,7 +151,7 @@ def main() -> None:
         child(given.seed, given.epochs, given.checkpoints, given.again, given.child)
         return
     settings = plan(0, 0, 0).settings
-    epochs, checkpoints = int(settings["epochs"]), int(settings["checkpoints"])
+    epochs, checkpoints = int(settings["epochs"]), CHECKPOINTS
     shortened: dict[str, list[dict[str, float]]] = {"ours": [], "plain": []}
     for seed in range(1 if given.quick else 2):
         words = ("--seed", seed, "--epochs", 10, "--checkpoints", 2)

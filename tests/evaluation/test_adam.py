@@ -36,18 +36,42 @@ def problem(n: int, d: int, classes: int, generator: torch.Generator) -> tuple[T
 shapes = pytest.mark.parametrize(("n", "d", "classes"), [(40, 7, 4), (12, 30, 3), (25, 1, 2), (1, 5, 2)])
 
 
-@pytest.mark.parametrize("transposed", [0, 2**18], ids=["as-given", "transposed"])
+@pytest.mark.parametrize(
+    ("transposed", "sparse"), [(0, -1.0), (2**18, -1.0), (0, 1.0)], ids=["as-given", "transposed", "sparse"]
+)
 @shapes
 def test_every_epoch_equals_torchs_adam(
-    n: int, d: int, classes: int, transposed: int, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+    n: int,
+    d: int,
+    classes: int,
+    transposed: int,
+    sparse: float,
+    generator: torch.Generator,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "TRANSPOSED", transposed)
+    monkeypatch.setattr(module, "SPARSE", sparse)
     z, y = problem(n, d, classes, generator)
     trajectory = slow(z[0], y, classes, 5, 60, 0.05)
     for epochs, (weight, bias) in enumerate(trajectory, 1):
         found = adam_layers(z[:1], y, classes, [[5]], epochs=epochs, lr=0.05)
         torch.testing.assert_close(found[0][0, 0], weight, atol=1e-10, rtol=0)
         torch.testing.assert_close(found[1][0, 0], bias, atol=1e-10, rtol=0)
+
+
+def test_counts_of_words_take_sparse_products(generator: torch.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    z = torch.rand(1, 600, 1000, generator=generator, dtype=torch.float64)
+    z = z.masked_fill(torch.rand(z.shape, generator=generator) > 0.02, 0)
+    y = torch.randint(3, (600,), generator=generator)
+    taken: list[type] = []
+    for name in ("_Products", "_SparseProducts"):
+        kind = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda z, kind=kind: taken.append(kind) or kind(z))
+    found = adam_layers(z, y, 3, [[5, 6]], epochs=20, lr=0.05)
+    monkeypatch.setattr(module, "SPARSE", -1.0)
+    dense = adam_layers(z, y, 3, [[5, 6]], epochs=20, lr=0.05)
+    assert [kind.__name__ for kind in taken] == ["_SparseProducts", "_Products"]
+    torch.testing.assert_close(found, dense, atol=1e-10, rtol=0)
 
 
 def test_after_many_epochs(generator: torch.Generator) -> None:

@@ -227,8 +227,8 @@ class TestLinear:
         start = [LinearProbe(epochs=0).fit_predict(z, y, z, 3, seed=seed) for seed in (0, 1)]
         assert not torch.equal(start[0], start[1])
 
-    def test_defaults_are_the_papers(self) -> None:
-        assert (LinearProbe().epochs, LinearProbe().lr) == (100, 0.01)
+    def test_defaults_are_those_of_mario_as_released(self) -> None:
+        assert (LinearProbe().epochs, LinearProbe().lr) == (100 * 10, 0.01)  # 100 passes over ten subgraphs
 
     def test_learns_under_no_grad_nothing_of_the_embeddings(self, generator: torch.Generator) -> None:
         z, y = blobs(2, generator)

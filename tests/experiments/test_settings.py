@@ -212,6 +212,7 @@ def test_the_papers_table_for_mario_on_cbas_concept() -> None:
         "gamma": 0.1,
         "prototype_lr": 1e-4,
         "probe_epochs": 100,
+        "probe_steps_per_epoch": 10,
         "probe_lr": 1e-2,
         "ascent_steps": 3,
         "epsilon": 1e-3,

@@ -13,6 +13,9 @@ EPSILON = 1e-8
 TRANSPOSED = 2**18
 """Up to this many numbers, about what a core's own cache holds, products with a copy of zᵀ are the quicker ones."""
 
+SPARSE = 1 / 16
+"""Up to this share of entries that are not 0, in a z too large for that, sparse products are the quicker ones."""
+
 
 @torch.no_grad()
 def adam_layers(
@@ -51,16 +54,16 @@ def adam_layers(
                 start = part[e, s * classes : (s + 1) * classes]
                 drawn = torch.empty(start.shape, dtype=torch.float32).uniform_(-(d**-0.5), d**-0.5, generator=generator)
                 start.copy_(drawn)
-    across = z.mT.contiguous() if n * d <= TRANSPOSED else z.mT
+    products = _SparseProducts(z[0]) if _is_sparse(z) else _Products(z)
     truth = F.one_hot(y, classes).T.to(z.dtype, memory_format=torch.contiguous_format)
     # Classes stand before rows: the softmax then runs over neighbours in memory at once.
     logits, errors = z.new_empty(2, count, rows, n).unbind()
     by_class, by_class_errors = (x.view(count, -1, classes, n) for x in (logits, errors))
     for step in range(1, epochs + 1):
-        torch.baddbmm(bias, weight, across, out=logits)
+        products.logits(weight, bias, out=logits)
         torch.softmax(by_class, 2, out=by_class_errors)
         by_class_errors.sub_(truth)
-        torch.bmm(errors, z, out=weight_gradient)
+        products.gradient(errors, out=weight_gradient)
         torch.sum(errors, 2, keepdim=True, out=bias_gradient)
         # The gradient is n times that of the mean, and so are its moments' roots: ε carries the n, the rest cancels.
         mean.lerp_(gradient, 1 - BETAS[0])
@@ -69,6 +72,36 @@ def adam_layers(
         torch.sqrt(square, out=root).add_(n * EPSILON * correction)
         values.addcdiv_(mean, root, value=-lr * correction / (1 - BETAS[0] ** step))
     return weight.view(count, -1, classes, d), bias.view(count, -1, classes)
+
+
+class _Products:
+    """W zᵀ + b and E z."""
+
+    def __init__(self, z: Tensor) -> None:
+        self.z, self.across = z, z.mT.contiguous() if z[0].numel() <= TRANSPOSED else z.mT
+
+    def logits(self, weight: Tensor, bias: Tensor, *, out: Tensor) -> None:
+        torch.baddbmm(bias, weight, self.across, out=out)
+
+    def gradient(self, errors: Tensor, *, out: Tensor) -> None:
+        torch.bmm(errors, self.z, out=out)
+
+
+class _SparseProducts:
+    """The same of one z that is mostly 0, such as counts of words."""
+
+    def __init__(self, z: Tensor) -> None:
+        self.z, self.across = z.to_sparse_csr(), z.t().to_sparse_csr()
+
+    def logits(self, weight: Tensor, bias: Tensor, *, out: Tensor) -> None:
+        torch.add((self.z @ weight[0].t()).t(), bias[0], out=out[0])
+
+    def gradient(self, errors: Tensor, *, out: Tensor) -> None:
+        out[0] = (self.across @ errors[0].t()).t()
+
+
+def _is_sparse(z: Tensor) -> bool:
+    return len(z) == 1 and z.numel() > TRANSPOSED and int(z.count_nonzero()) <= SPARSE * z.numel()
 
 
 def _split(values: Tensor, count: int, rows: int, d: int) -> tuple[Tensor, Tensor]:
