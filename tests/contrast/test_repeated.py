@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from mario.contrast import RepeatedInfoNCE, info_nce, tiles
+from mario.contrast import RepeatedInfoNCE, conditional_mi, info_nce, tiles
+from mario.contrast.repeated import Conditional
 from mario.errors import MarioError
 
 
@@ -35,6 +36,63 @@ def test_losses_and_gradients(n: int, keep: int, tau: float, monkeypatch: pytest
     before = ours.grad.clone()
     repeated.finish()
     assert torch.equal(ours.grad, before), "what was added is not added again"
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 20])
+@pytest.mark.parametrize("keep", [0, 2**10, 2**20])
+@pytest.mark.parametrize(("tau", "cmi_tau"), [(0.2, 1.0), (1.0, 0.3)])
+@pytest.mark.parametrize("clusters", [1, 3, 50])
+def test_less_the_conditional_term(
+    n: int, keep: int, tau: float, cmi_tau: float, clusters: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "_TILE", 4)
+    monkeypatch.setattr(tiles, "_KEEP", keep)
+    first, second = views(n)
+    generator = torch.Generator().manual_seed(clusters)
+    ours, plain = second.clone().requires_grad_(), second.clone().requires_grad_()
+    repeated = RepeatedInfoNCE(ours, tau)
+    clusters_v = torch.randint(clusters, (n,), generator=generator)
+    for weight, u in zip((1.0, 0.5, -2.0), first, strict=True):
+        # About half of the nodes stay in their cluster.
+        moved = torch.randint(clusters, (n,), generator=generator)
+        clusters_u = torch.where(torch.rand(n, generator=generator) < 0.5, clusters_v, moved)
+        a, b = u.clone().requires_grad_(), u.clone().requires_grad_()
+        loss = repeated(a, Conditional(clusters_u, clusters_v, cmi_tau, 0.7))
+        term = conditional_mi(b, plain, clusters_u, clusters_v, cmi_tau)
+        expected = info_nce(b, plain, tau) - 0.7 * term
+        torch.testing.assert_close(loss, expected, rtol=1e-12, atol=1e-12)
+        (weight * loss).backward()
+        (weight * expected).backward()
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-10, atol=1e-12)
+    repeated.finish()
+    torch.testing.assert_close(ours.grad, plain.grad, rtol=1e-10, atol=1e-12)
+
+
+def test_a_row_of_zeros_has_no_gradient() -> None:
+    (u, *_), v = views(6)
+    u[2], v[3] = 0, 0
+    clusters = torch.tensor([0, 0, 0, 1, 1, 1])
+    u.requires_grad_()
+    v.requires_grad_()
+    repeated = RepeatedInfoNCE(v)
+    repeated(u, Conditional(clusters, clusters, 1.0, 0.5)).backward()
+    repeated.finish()
+    assert u.grad.isfinite().all()
+    assert v.grad.isfinite().all()
+    assert not u.grad[2].any()
+    assert not v.grad[3].any()
+
+
+def test_among_all_pairs_where_these_are_few_or_clusters_are_large() -> None:
+    def pays(clusters: torch.Tensor) -> bool:
+        return Conditional(clusters, clusters, 1.0, 0.1).pays()
+
+    assert pays(torch.arange(1300))
+    assert not pays(torch.arange(1400))
+    assert not pays(torch.arange(4000) % 100)
+    assert pays(torch.arange(4000) % 5)
+    apart = torch.arange(4000) % 5
+    assert not Conditional(apart, apart + 5, 1.0, 0.1).pays(), "no node agrees, there is nothing to sum"
 
 
 def test_a_second_view_without_a_gradient() -> None:

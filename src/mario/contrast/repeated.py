@@ -1,6 +1,7 @@
-"""InfoNCE of several first views in a row with a second view that stands still."""
+"""InfoNCE of several first views in a row with a second view that stands still, less their conditional term."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -12,11 +13,46 @@ from mario.contrast.tiles import Tiles, ranges, raw_gradients, side_of_tiles, un
 from mario.errors import MarioError
 
 
+@dataclass(frozen=True)
+class Conditional:
+    """γ · `conditional_mi` of the two views, InfoNCE's with negatives in the cluster of the second.
+
+    Args:
+        clusters_u: the cluster [N] of each node in the first view.
+        clusters_v: the same for the second view.
+        tau: temperature; e^{1/τ} has to be a number.
+        gamma: its weight γ.
+    """
+
+    clusters_u: Tensor
+    clusters_v: Tensor
+    tau: float
+    gamma: float
+
+    def pays(self) -> bool:
+        """Whether these pairs are summed sooner among all pairs, at hand in InfoNCE, than cluster by cluster.
+
+        A pair of all costs two elementwise passes, one within a cluster three products of rows, thirteen times as much
+        at 300 dimensions; sorting nodes by cluster costs what 1,300² pairs of all do.
+        """
+        nodes = self.clusters_u.numel()
+        if nodes <= 1300:
+            return True
+        agree = self.clusters_u[self.clusters_u == self.clusters_v]
+        if not agree.numel():
+            return False
+        most = int(torch.maximum(self.clusters_u.max(), self.clusters_v.max())) + 1
+        rows, columns = (part.bincount(minlength=most) for part in (agree, self.clusters_v))
+        return nodes**2 <= 1300**2 + 13 * int(rows @ columns)
+
+
 class RepeatedInfoNCE:
     r"""`info_nce` with a second view that is the same in every call, as β is while MARIO's δ ascends.
 
     The similarities within the second view, a quarter of all, are summed once, at the start. Their part of the gradient
     is linear in the shares 1/D that the calls have of them, so it is added once, by `finish`, after the last backward.
+    A call with a `Conditional` gives InfoNCE less that: its pairs are among those of InfoNCE, with which they share all
+    products, forward and backward.
 
     Args:
         v: embeddings [N, d] of the second view; a leaf, to whose ``grad`` the backward passes and `finish` add.
@@ -44,15 +80,16 @@ class RepeatedInfoNCE:
         self.parts = ranges(0, v.size(0), side_of_tiles(v))
         self.z, self.factors = units(v.detach()[rows] for rows in self.parts)
         self.tiles = Tiles(self.z, len(self.z), self.inverse_tau)
-        self.own_sums = self.tiles.log_sums([], 0)
+        self._kept: list[Tensor] = []
+        self.own_sums = self.tiles.log_sums(self._kept, self.tiles.budget if v.requires_grad else 0)
 
     @staticmethod
     def fits(v: Tensor, tau: float) -> bool:
         return exponential_fits(1.0 / tau, wide(v.dtype))
 
-    def __call__(self, u: Tensor) -> Tensor:
+    def __call__(self, u: Tensor, conditional: Conditional | None = None) -> Tensor:
         check_pair(u, self.v)
-        return _Repeated.apply(u, self.v, self)
+        return _Repeated.apply(u, self.v, self, conditional)
 
     def take(self, shares: list[Tensor]) -> None:
         """Remember what a backward pass has for the similarities within the second view."""
@@ -64,24 +101,85 @@ class RepeatedInfoNCE:
         if not self._shares:
             return
         shares, self._shares = self._shares, []
-        pulled = self.tiles.weighted_sums(shares)
+        pulled = self.tiles.weighted_sums(shares, self._kept)
         one = torch.ones((), dtype=self.tiles.wide, device=self.v.device)
         grad = torch.cat(list(raw_gradients(pulled, self.z, self.factors, one)))
         self.v.grad = grad if self.v.grad is None else self.v.grad.add_(grad)
 
 
+class _Among:
+    """The sums of a `Conditional` over tiles of the first view's rows and the second view's columns."""
+
+    def __init__(self, given: Conditional, parts: list[slice], inverse_tau: float) -> None:
+        self.ratio = 1 / (given.tau * inverse_tau)  # times InfoNCE's exponent is the exponent here
+        self.times = 2 * given.gamma * self.ratio  # its part of a weight, in which InfoNCE's is 1
+        self.gamma = given.gamma
+        narrow = [given.clusters_u.int(), given.clusters_v.int()]
+        self.first, self.second = ([clusters[rows] for rows in parts] for clusters in narrow)
+        self.own: list[Tensor] = []  # exponent of each row's own pair
+        self.totals: list[Tensor] = []  # Σ e^{exponent} of each row
+        self.shares: list[Tensor] = []  # times 1/Σ where both views of the node are in one cluster, else 0
+        self.kept: dict[tuple[int, int], Tensor] = {}
+        self.last: tuple[tuple[int, int], Tensor] | None = None
+
+    def meet(self, a: int, b: int, exponents: Tensor, kept: bool) -> None:
+        terms = (exponents * self.ratio).exp_()
+        terms.masked_fill_(self.first[a].unsqueeze(1) != self.second[b], 0)
+        if kept:
+            self.kept[a, b] = terms
+        else:
+            self.last = (a, b), terms
+        if self.shares:  # the sums are known, this is the backward
+            return
+        if len(self.totals) == a:
+            self.totals.append(terms.sum(1))
+        else:
+            self.totals[a] += terms.sum(1)
+        if a == b:
+            self.own.append(exponents.diagonal() * self.ratio)
+
+    def loss(self) -> Tensor:
+        """Σ_i [both views of i in one cluster] (log Σ_j e^{s_ij} − s_ii)."""
+        agree = [a == b for a, b in zip(self.first, self.second, strict=True)]
+        self.shares = [(self.times / t).masked_fill_(~same, 0) for t, same in zip(self.totals, agree, strict=True)]
+        rows = zip(self.totals, self.own, agree, strict=True)
+        return torch.cat([(total.log() - own).masked_fill_(~same, 0) for total, own, same in rows]).sum()
+
+    def weigh(self, a: int, b: int, weight: Tensor) -> None:
+        found = self.kept.get((a, b))
+        if found is None:
+            assert self.last is not None
+            assert self.last[0] == (a, b)
+            found = self.last[1]
+        weight.addcmul_(found, self.shares[a].unsqueeze(1), value=-1)
+        if a == b:
+            weight.diagonal().add_((self.shares[a] > 0).to(weight.dtype), alpha=self.times)
+
+
+@dataclass(frozen=True)
 class _FirstRows(Tiles):
     """The tiles in which the first half of the parts has a share: those within the second half are left out."""
+
+    among: _Among | None = field(default=None)
 
     def _pairs(self) -> Iterable[tuple[int, int]]:
         return ((a, b) for a in range(self.anchors // 2) for b in range(a, self.anchors))
 
+    def _meet(self, a: int, b: int, exponents: Tensor, kept: bool) -> None:
+        if self.among is not None and b >= self.anchors // 2:
+            self.among.meet(a, b - self.anchors // 2, exponents, kept)
+
+    def _weigh(self, a: int, b: int, weight: Tensor) -> None:
+        if self.among is not None and b >= self.anchors // 2:
+            self.among.weigh(a, b - self.anchors // 2, weight)
+
 
 class _Repeated(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, u: Tensor, v: Tensor, fixed: RepeatedInfoNCE) -> Tensor:
+    def forward(ctx: Any, u: Tensor, v: Tensor, fixed: RepeatedInfoNCE, conditional: Conditional | None) -> Tensor:
         z, factors = units(u[rows] for rows in fixed.parts)
-        tiles = _FirstRows([*z, *fixed.z], 2 * len(z), fixed.inverse_tau)
+        among = None if conditional is None else _Among(conditional, fixed.parts, fixed.inverse_tau)
+        tiles = _FirstRows([*z, *fixed.z], 2 * len(z), fixed.inverse_tau, among)
         kept: list[Tensor] = []
         log_d = tiles.log_sums(kept, tiles.budget if any(ctx.needs_input_grad) else 0)
         for part, own in zip(log_d[len(z) :], fixed.own_sums, strict=True):
@@ -89,12 +187,13 @@ class _Repeated(torch.autograd.Function):
         pairs = zip(z, fixed.z, strict=True)
         positives = torch.stack([(p.to(tiles.wide) * q).sum() for p, q in pairs]).sum() * (2 * fixed.inverse_tau)
         ctx.save_for_backward(*z, *factors, *log_d, *kept)
-        ctx.fixed = fixed
-        return (torch.cat(log_d).sum() - positives) / (2 * u.size(0))
+        ctx.fixed, ctx.among = fixed, among
+        loss = (torch.cat(log_d).sum() - positives) / (2 * u.size(0))
+        return loss if among is None else loss - among.loss() * (among.gamma / u.size(0))
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         fixed, saved, count = ctx.fixed, list(ctx.saved_tensors), len(ctx.fixed.z)
         z, factors, log_d, kept = (
             saved[:count],
@@ -102,10 +201,10 @@ class _Repeated(torch.autograd.Function):
             saved[2 * count : 4 * count],
             saved[4 * count :],
         )
-        tiles = _FirstRows([*z, *fixed.z], 2 * count, fixed.inverse_tau)
+        tiles = _FirstRows([*z, *fixed.z], 2 * count, fixed.inverse_tau, ctx.among)
         out = tiles.pull(log_d, kept)
         times = grad.to(tiles.wide) * (fixed.inverse_tau / (2 * fixed.parts[-1].stop))
         if ctx.needs_input_grad[1]:
             fixed.take([(-part).exp_().mul_(times) for part in log_d[count:]])
         raw = list(raw_gradients(out, [*z, *fixed.z], [*factors, *fixed.factors], times))
-        return torch.cat(raw[:count]), torch.cat(raw[count:]), None
+        return torch.cat(raw[:count]), torch.cat(raw[count:]), None, None

@@ -101,11 +101,11 @@ class Tiles:
             out += [torch.zeros_like(part, dtype=self.wide) for part in z[self.anchors :]]
         return self._spread(out, [(-part).exp_() for part in log_d], log_d, kept)
 
-    def weighted_sums(self, share: list[Tensor]) -> list[Tensor]:
+    def weighted_sums(self, share: list[Tensor], kept: list[Tensor]) -> list[Tensor]:
         """Σ_k (share_i + share_k) e^{z_i·z_k/τ} z_k at each part of z, where exponentials need no shift."""
         assert self.direct
         out = [torch.zeros_like(part, dtype=self.wide) for part in self.z]
-        return self._spread(out, share, [], [])
+        return self._spread(out, share, [], kept)
 
     def _spread(self, out: list[Tensor], share: list[Tensor], log_d: list[Tensor], kept: list[Tensor]) -> list[Tensor]:
         z, room = self.z, self._room(self.wide)
@@ -119,6 +119,7 @@ class Tiles:
                 torch.add(share[b], share[a].unsqueeze(1), out=weight).mul_(tile)
             else:
                 torch.mul(tile, share[a].unsqueeze(1), out=weight)
+            self._weigh(a, b, weight)
             _add_product_(out[a], z[b], weight.t())
             if a < b < len(out):
                 _add_product_(out[b], z[a], weight)
@@ -126,6 +127,12 @@ class Tiles:
 
     def _pairs(self) -> Iterable[tuple[int, int]]:
         return ((a, b) for a in range(self.anchors) for b in range(a, len(self.z)))
+
+    def _meet(self, a: int, b: int, exponents: Tensor, kept: bool) -> None:
+        """Called with the exponents of a tile before they are exponentiated, and whether the tile is kept."""
+
+    def _weigh(self, a: int, b: int, weight: Tensor) -> None:
+        """Called with the weights of a tile before they are multiplied; it may change them."""
 
     def _room(self, dtype: torch.dtype) -> Tensor:
         return torch.empty(max(part.size(1) for part in self.z) ** 2, dtype=dtype, device=self.z[0].device)
@@ -152,6 +159,7 @@ class Tiles:
             torch.addmm(product, left, self.z[b], beta=0, alpha=self.inverse_tau, out=product)
             if product is not tile:
                 tile.copy_(product)
+            self._meet(a, b, tile, keep >= 0)
             if self.direct:
                 tile.exp_()
             if a == b:

@@ -76,7 +76,7 @@ class GRACE(DropAndMask):
         if not exact or not RepeatedInfoNCE.fits(z_beta, self.tau):
             return super().contrast_with(beta, generator)
         repeated = RepeatedInfoNCE(z_beta, self.tau)
-        return lambda alpha: repeated(embeddings(alpha)), repeated.finish
+        return repeated if z_beta is beta else lambda alpha: repeated(embeddings(alpha)), repeated.finish
 
     def _rounded(self, side: Side) -> Tensor:
         z = embeddings(side)

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario import ranks
-from mario.contrast import Prototypes, conditional_mi, sinkhorn
+from mario.contrast import Prototypes, RepeatedInfoNCE, conditional_mi, sinkhorn
 from mario.contrast.across_ranks import gathered
+from mario.contrast.repeated import Conditional
 from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
 from mario.methods.base import Method, hosts, register
@@ -109,9 +110,9 @@ class WithRecipe(TwoView):
                     figures = self._move_prototypes(embeddings(self.encode(alpha, generator)), embeddings(side))
             reached = _cut(side)
             contrast, finish = self.contrast_with(reached, generator)
-            known = {"clusters_beta": self.cluster_of(embeddings(reached))} if self.conditional else {}
+            known = self.cluster_of(embeddings(reached)) if self.conditional else None
             losses = adversary.ascend(
-                lambda a: self._less_conditional(contrast, self.lean_encode(a, generator), reached, **known),
+                lambda a: self._less_conditional(contrast, self.lean_encode(a, generator), reached, known),
                 [alpha],
                 generator,
             )
@@ -123,15 +124,29 @@ class WithRecipe(TwoView):
         """L_rob = L_MI − γ·L_CMI."""
         return self._less_conditional(lambda a: self.contrast(a, beta, generator), alpha, beta)
 
-    def _less_conditional(self, contrast: Callable[[Side], Tensor], alpha: Side, beta: Side, **known: Tensor) -> Tensor:
-        loss = contrast(alpha)
+    def _less_conditional(
+        self, contrast: Callable[[Side], Tensor], alpha: Side, beta: Side, clusters_beta: Tensor | None = None
+    ) -> Tensor:
         if not self.conditional:
-            return loss
-        return loss - self.gamma * self.conditional_term(embeddings(alpha), embeddings(beta), **known)
+            return contrast(alpha)
+        u, v = embeddings(alpha), embeddings(beta)
+        clusters = self.cluster_of(u), self.cluster_of(v) if clusters_beta is None else clusters_beta
+        if isinstance(contrast, RepeatedInfoNCE) and self._like_info_nce(u):
+            among = Conditional(*clusters, tau=self.cmi_tau, gamma=self.gamma)
+            if among.pays():
+                return contrast(u, among)
+        return contrast(alpha) - self.gamma * self.conditional_term(u, v, clusters)
 
-    def conditional_term(self, z_alpha: Tensor, z_beta: Tensor, clusters_beta: Tensor | None = None) -> Tensor:
+    def _like_info_nce(self, z: Tensor) -> bool:
+        """Whether the pairs of the conditional term can be summed among those of InfoNCE."""
+        alike = self.cmi_estimator == "info_nce" and self.cmi_negatives == "second"
+        return alike and RepeatedInfoNCE.fits(z, self.cmi_tau)
+
+    def conditional_term(
+        self, z_alpha: Tensor, z_beta: Tensor, clusters: tuple[Tensor, Tensor] | None = None
+    ) -> Tensor:
         """L_CMI, given the clusters in which the prototypes put both views."""
-        first, second = self.cluster_of(z_alpha), self.cluster_of(z_beta) if clusters_beta is None else clusters_beta
+        first, second = clusters or (self.cluster_of(z_alpha), self.cluster_of(z_beta))
         if getattr(self, "gather", False):
             z_alpha, z_beta = gathered(z_alpha), gathered(z_beta)
             first, second = ranks.rows(first), ranks.rows(second)
