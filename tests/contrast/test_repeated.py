@@ -107,6 +107,15 @@ def test_a_second_view_without_a_gradient() -> None:
     torch.testing.assert_close(u.grad, expected.grad)
 
 
+def test_clusters_that_make_no_sense_are_told() -> None:
+    (u, *_), v = views(3)
+    contrast, clusters = RepeatedInfoNCE(v.float()), torch.zeros(3, dtype=torch.long)
+    with pytest.raises(MarioError, match=r"clusters_v must have one cluster a node, shape \(3,\), got \(2,\)"):
+        contrast(u.float(), Conditional(clusters, clusters[:2]))
+    with pytest.raises(MarioError, match="tau must be larger .* got 0.001"):
+        contrast(u.float(), Conditional(clusters, clusters, tau=1e-3))
+
+
 def test_a_temperature_that_needs_a_shift_is_refused() -> None:
     _, v = views(3)
     assert not RepeatedInfoNCE.fits(v.float(), 1e-3)

@@ -8,13 +8,14 @@ from mario.contrast.estimators import donsker_varadhan, jensen_shannon
 from mario.contrast.geometry import alignment, alignment_uniformity, uniformity, worst_case_alignment
 from mario.contrast.nce import info_nce
 from mario.contrast.reconstruction import edge_reconstruction, full_reconstruction
-from mario.contrast.repeated import RepeatedInfoNCE
+from mario.contrast.repeated import Conditional, RepeatedInfoNCE
 from mario.contrast.sce import scaled_cosine_error
 from mario.contrast.sketching import sketch
 from mario.contrast.summary import Discriminator, ProjectedDot, node_summary_loss, summarise
 from mario.contrast.transport import graph_emd, transport_nce, transport_plan
 
 __all__ = [
+    "Conditional",
     "Discriminator",
     "ProjectedDot",
     "Prototypes",

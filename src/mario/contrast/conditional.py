@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from mario.contrast.blocks import ESTIMATORS, Blocks, within_blocks
-from mario.contrast.rows import check_pair, check_positive
+from mario.contrast.rows import check_clusters, check_pair, check_positive
 from mario.errors import MarioError
 
 
@@ -58,13 +58,6 @@ def conditional_mi(
         raise MarioError(f"estimator must be one of {', '.join(ESTIMATORS)}, got {estimator!r}")
     if negatives not in ("first", "second"):
         raise MarioError(f"negatives must be 'first' or 'second', got {negatives!r}")
-    for name, clusters in (("clusters_u", clusters_u), ("clusters_v", clusters_v)):
-        if not isinstance(clusters, Tensor) or clusters.dtype.is_floating_point or clusters.dtype.is_complex:
-            given = clusters.dtype if isinstance(clusters, Tensor) else type(clusters).__name__
-            raise MarioError(f"{name} must be a tensor of integers, got {given}")
-        if clusters.shape != u.shape[:1]:
-            raise MarioError(
-                f"{name} must have one cluster a node, shape {tuple(u.shape[:1])}, got {tuple(clusters.shape)}"
-            )
+    check_clusters(u, clusters_u, clusters_v)
     blocks = Blocks.of(clusters_u, clusters_v, clusters_u if negatives == "first" else clusters_v, u.size(1), estimator)
     return within_blocks(u, v, blocks, tau, estimator)

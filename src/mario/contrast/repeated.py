@@ -1,14 +1,14 @@
 """InfoNCE of several first views in a row with a second view that stands still, less their conditional term."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mario.contrast.rows import check_pair, check_positive, exponential_fits, wide
+from mario.contrast.rows import check_clusters, check_pair, check_positive, exponential_fits, wide
 from mario.contrast.tiles import Tiles, ranges, raw_gradients, side_of_tiles, units
 from mario.errors import MarioError
 
@@ -20,14 +20,29 @@ class Conditional:
     Args:
         clusters_u: the cluster [N] of each node in the first view.
         clusters_v: the same for the second view.
-        tau: temperature; e^{1/τ} has to be a number.
+        tau: temperature; e^{1/τ} has to be a number, which `RepeatedInfoNCE.fits` tells.
         gamma: its weight γ.
+
+    Example:
+        >>> import torch
+        >>> from mario.contrast import Conditional, RepeatedInfoNCE
+        >>> contrast = RepeatedInfoNCE(torch.eye(2), tau=1.0)
+        >>> alike = torch.zeros(2, dtype=torch.long)
+        >>> round(contrast(torch.eye(2), Conditional(alike, alike, tau=1.0, gamma=0.5)).item(), 4)
+        0.3948
     """
 
     clusters_u: Tensor
     clusters_v: Tensor
-    tau: float
-    gamma: float
+    tau: float = 1.0
+    gamma: float = 0.1
+
+    def check(self, u: Tensor) -> None:
+        """Clusters of the rows of ``u`` and a temperature that sums without a shift bear, or a `MarioError`."""
+        check_positive("tau", self.tau)
+        if not RepeatedInfoNCE.fits(u, self.tau):
+            raise MarioError(f"tau must be larger for sums of e^(1/tau) to fit {u.dtype}, got {self.tau}")
+        check_clusters(u, self.clusters_u, self.clusters_v)
 
     def pays(self) -> bool:
         """Whether these pairs are summed sooner among all pairs, at hand in InfoNCE, than cluster by cluster.
@@ -89,6 +104,8 @@ class RepeatedInfoNCE:
 
     def __call__(self, u: Tensor, conditional: Conditional | None = None) -> Tensor:
         check_pair(u, self.v)
+        if conditional is not None:
+            conditional.check(u)
         return _Repeated.apply(u, self.v, self, conditional)
 
     def take(self, shares: list[Tensor]) -> None:
@@ -160,7 +177,7 @@ class _Among:
 class _FirstRows(Tiles):
     """The tiles in which the first half of the parts has a share: those within the second half are left out."""
 
-    among: _Among | None = field(default=None)
+    among: _Among | None = None
 
     def _pairs(self) -> Iterable[tuple[int, int]]:
         return ((a, b) for a in range(self.anchors // 2) for b in range(a, self.anchors))

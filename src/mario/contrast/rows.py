@@ -29,6 +29,18 @@ def check_pair(u: Tensor, v: Tensor) -> None:
         )
 
 
+def check_clusters(u: Tensor, clusters_u: Tensor, clusters_v: Tensor) -> None:
+    """An integer for each row of ``u`` in both views, or a `MarioError`."""
+    for name, clusters in (("clusters_u", clusters_u), ("clusters_v", clusters_v)):
+        if not isinstance(clusters, Tensor) or clusters.dtype.is_floating_point or clusters.dtype.is_complex:
+            given = clusters.dtype if isinstance(clusters, Tensor) else type(clusters).__name__
+            raise MarioError(f"{name} must be a tensor of integers, got {given}")
+        if clusters.shape != u.shape[:1]:
+            raise MarioError(
+                f"{name} must have one cluster a node, shape {tuple(u.shape[:1])}, got {tuple(clusters.shape)}"
+            )
+
+
 def check_positive(name: str, value: float) -> None:
     """A finite number above zero, or a `MarioError`."""
     if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
