@@ -112,7 +112,7 @@ def test_clusters_that_make_no_sense_are_told() -> None:
     contrast, clusters = RepeatedInfoNCE(v.float()), torch.zeros(3, dtype=torch.long)
     with pytest.raises(MarioError, match=r"clusters_v must have one cluster a node, shape \(3,\), got \(2,\)"):
         contrast(u.float(), Conditional(clusters, clusters[:2]))
-    with pytest.raises(MarioError, match="tau must be larger .* got 0.001"):
+    with pytest.raises(MarioError, match=r"tau must be larger .* got 0\.001"):
         contrast(u.float(), Conditional(clusters, clusters, tau=1e-3))
 
 

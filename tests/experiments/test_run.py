@@ -200,7 +200,11 @@ def test_a_run_is_judged_by_the_probe_that_it_names(tmp_path: Path) -> None:
         run, data = plan("random-init", epochs=1, checkpoints=1, probe=probe)
         found[probe] = finish(run, data, tmp_path / probe)["curve"][0]
         model = load(tmp_path / probe / "model.safetensors")
-        kinds = {"linear": LinearProbe(epochs=5 * 10), "optimum": LinearProbe(solver="optimum"), "logistic": LogisticProbe()}
+        kinds = {
+            "linear": LinearProbe(epochs=5 * 10),
+            "optimum": LinearProbe(solver="optimum"),
+            "logistic": LogisticProbe(),
+        }
         by_hand = evaluate(model, data, probe=kinds[probe], seed=run.probe_seed(found[probe]["step"]))
         assert found[probe] == {"step": found[probe]["step"], **by_hand}
     assert len({str(scores) for scores in found.values()}) == 3

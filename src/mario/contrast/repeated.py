@@ -47,7 +47,7 @@ class Conditional:
     def pays(self) -> bool:
         """Whether these pairs are summed sooner among all pairs, at hand in InfoNCE, than cluster by cluster.
 
-        By measurement at 300 dimensions: a pair within a cluster, three products of rows, costs what six of all pairs do,
+        Measured at 300 dimensions: a pair within a cluster, three products of rows, costs what six of all pairs do,
         some elementwise passes each; sorting nodes by cluster costs what 1,300² of them do.
         """
         nodes = self.clusters_u.numel()

@@ -27,8 +27,8 @@ class LinearProbe:
     """One linear layer trained on the training nodes: by Adam, the paper's protocol, or to its optimum.
 
     With ``solver="adam"`` the mean cross-entropy of all training nodes takes ``epochs`` steps, and the last one counts;
-    the default is what MARIO's released code takes, 100 passes over ten subgraphs. A tenth of them leaves the layer far from
-    its optimum where embeddings are small.
+    the default is what MARIO's released code takes, 100 passes over ten subgraphs. A tenth of them leaves the layer far
+    from its optimum where embeddings are small.
     With ``solver="optimum"`` it is brought to its minimum, with a penalty of l2/2 ‖W‖², by a second-order method;
     ``epochs``, ``lr`` and the seed then have no effect.
 

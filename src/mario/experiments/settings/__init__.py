@@ -23,7 +23,7 @@ class Evaluation:
     probe: str = setting("linear", choices=("linear", "optimum", "logistic"),
                          help="linear layer by Adam, or at its optimum, or logistic regression with C from a grid")
     probe_epochs: int = setting(100, low=1, search=(50, 100, 200, 500, 2000), help="epochs of the linear probe")
-    probe_steps_per_epoch: int = setting(10, low=1, help="steps in such an epoch; 10 as released, one for each of ten subgraphs")
+    probe_steps_per_epoch: int = setting(10, low=1, help="steps in an epoch; 10 as released, one a subgraph")
     probe_lr: float = setting(1e-2, low=0.0, search=(1e-1, 1e-2, 1e-3, 1e-4), help="learning rate of the linear probe")
     invariance: bool = setting(False, help="also measure average and worst-case alignment at every checkpoint")
     # fmt: on
