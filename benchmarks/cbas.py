@@ -3,10 +3,11 @@
     python -m benchmarks.cbas [--quick] [--seeds 5] [--jobs 2]
 
 2,000 steps and 20 checkpoints, one every ten epochs as released, with a probe each of 100 epochs of ten steps. Both
-train on the same sampled subgraphs from the same weights with the same draws. A shortened run of each, epochs in turns, gives the CPU time of an epoch and of a checkpoint, from which
-that of the whole run follows in proportion. ``--seeds`` adds runs whose accuracies are compared, paired by seed, of
-``--seed-epochs`` epochs; all 200 would take the reference about an hour a seed. There the reference keeps Z in its
-prototype steps, which changes no number. Those done before with the same code are kept in the folder ``cbas``.
+train on the same sampled subgraphs from the same weights with the same draws. A shortened run of each, epochs in
+turns, gives the CPU time of an epoch and of a checkpoint, from which that of the whole run follows in proportion.
+``--seeds`` adds runs whose accuracies are compared, paired by seed, of ``--seed-epochs`` epochs; all 200 would take
+the reference about an hour a seed. There the reference keeps Z in its prototype steps, which changes no number. Those
+done before with the same code are kept in the folder ``cbas``.
 """
 
 import argparse

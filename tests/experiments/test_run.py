@@ -178,7 +178,7 @@ def test_what_does_not_train_is_embedded_once_for_all_checkpoints(
     assert len(embedded) == 1
     model = load(tmp_path / "run" / "model.safetensors")
     for point in curve:
-        alone = evaluate(model, data, probe=LinearProbe(epochs=5), seed=run.seed + 7919 * point["step"])
+        alone = evaluate(model, data, probe=LinearProbe(epochs=5 * 10), seed=run.seed + 7919 * point["step"])
         assert alone == pytest.approx({name: point[name] for name in alone})
     assert len({point["train"] for point in curve}) > 1, "each checkpoint has a probe of its own"
 

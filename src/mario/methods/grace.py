@@ -76,7 +76,9 @@ class GRACE(DropAndMask):
         if not exact or not RepeatedInfoNCE.fits(z_beta, self.tau):
             return super().contrast_with(beta, generator)
         repeated = RepeatedInfoNCE(z_beta, self.tau)
-        return repeated if z_beta is beta else lambda alpha: repeated(embeddings(alpha)), repeated.finish
+        if z_beta is beta:  # the recipe knows what else it can do, unless there is more to a side
+            return repeated, repeated.finish  # type: ignore[return-value]
+        return lambda alpha: repeated(embeddings(alpha)), repeated.finish
 
     def _rounded(self, side: Side) -> Tensor:
         z = embeddings(side)
