@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mario.contrast import RepeatedInfoNCE, conditional_mi, info_nce, tiles
-from mario.contrast.repeated import Conditional
+from mario.contrast import Conditional, RepeatedInfoNCE, conditional_mi, info_nce, repeated, tiles
 from mario.errors import MarioError
 
 
@@ -21,20 +20,21 @@ def views(n: int, count: int = 3) -> tuple[list[Tensor], Tensor]:
 def test_losses_and_gradients(n: int, keep: int, tau: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "_TILE", 4)
     monkeypatch.setattr(tiles, "_KEEP", keep)
+    monkeypatch.setattr(repeated, "_KEEP", keep)
     first, second = views(n)
     ours, plain = second.clone().requires_grad_(), second.clone().requires_grad_()
-    repeated = RepeatedInfoNCE(ours, tau)
+    contrast = RepeatedInfoNCE(ours, tau)
     for weight, u in zip((1.0, 0.5, -2.0), first, strict=True):
         a, b = u.clone().requires_grad_(), u.clone().requires_grad_()
-        loss, expected = repeated(a), info_nce(b, plain, tau)
+        loss, expected = contrast(a), info_nce(b, plain, tau)
         torch.testing.assert_close(loss, expected)
         (weight * loss).backward()
         (weight * expected).backward()
         torch.testing.assert_close(a.grad, b.grad)
-    repeated.finish()
+    contrast.finish()
     torch.testing.assert_close(ours.grad, plain.grad)
     before = ours.grad.clone()
-    repeated.finish()
+    contrast.finish()
     assert torch.equal(ours.grad, before), "what was added is not added again"
 
 
@@ -47,24 +47,25 @@ def test_less_the_conditional_term(
 ) -> None:
     monkeypatch.setattr(tiles, "_TILE", 4)
     monkeypatch.setattr(tiles, "_KEEP", keep)
+    monkeypatch.setattr(repeated, "_KEEP", keep)
     first, second = views(n)
     generator = torch.Generator().manual_seed(clusters)
     ours, plain = second.clone().requires_grad_(), second.clone().requires_grad_()
-    repeated = RepeatedInfoNCE(ours, tau)
+    contrast = RepeatedInfoNCE(ours, tau)
     clusters_v = torch.randint(clusters, (n,), generator=generator)
     for weight, u in zip((1.0, 0.5, -2.0), first, strict=True):
         # About half of the nodes stay in their cluster.
         moved = torch.randint(clusters, (n,), generator=generator)
         clusters_u = torch.where(torch.rand(n, generator=generator) < 0.5, clusters_v, moved)
         a, b = u.clone().requires_grad_(), u.clone().requires_grad_()
-        loss = repeated(a, Conditional(clusters_u, clusters_v, cmi_tau, 0.7))
+        loss = contrast(a, Conditional(clusters_u, clusters_v, cmi_tau, 0.7))
         term = conditional_mi(b, plain, clusters_u, clusters_v, cmi_tau)
         expected = info_nce(b, plain, tau) - 0.7 * term
         torch.testing.assert_close(loss, expected, rtol=1e-12, atol=1e-12)
         (weight * loss).backward()
         (weight * expected).backward()
         torch.testing.assert_close(a.grad, b.grad, rtol=1e-10, atol=1e-12)
-    repeated.finish()
+    contrast.finish()
     torch.testing.assert_close(ours.grad, plain.grad, rtol=1e-10, atol=1e-12)
 
 
@@ -74,9 +75,9 @@ def test_a_row_of_zeros_has_no_gradient() -> None:
     clusters = torch.tensor([0, 0, 0, 1, 1, 1])
     u.requires_grad_()
     v.requires_grad_()
-    repeated = RepeatedInfoNCE(v)
-    repeated(u, Conditional(clusters, clusters, 1.0, 0.5)).backward()
-    repeated.finish()
+    contrast = RepeatedInfoNCE(v)
+    contrast(u, Conditional(clusters, clusters, 1.0, 0.5)).backward()
+    contrast.finish()
     assert u.grad.isfinite().all()
     assert v.grad.isfinite().all()
     assert not u.grad[2].any()
@@ -98,9 +99,9 @@ def test_among_all_pairs_where_these_are_few_or_clusters_are_large() -> None:
 def test_a_second_view_without_a_gradient() -> None:
     (u, *_), v = views(6)
     u.requires_grad_()
-    repeated = RepeatedInfoNCE(v)
-    repeated(u).backward()
-    repeated.finish()
+    contrast = RepeatedInfoNCE(v)
+    contrast(u).backward()
+    contrast.finish()
     assert v.grad is None
     expected = u.detach().clone().requires_grad_()
     info_nce(expected, v).backward()

@@ -12,6 +12,9 @@ from mario.contrast.rows import check_clusters, check_pair, check_positive, expo
 from mario.contrast.tiles import Tiles, ranges, raw_gradients, side_of_tiles, units
 from mario.errors import MarioError
 
+# The most bytes of similarities within the second view to keep for `finish`, beside those of a call: 2,800 nodes.
+_KEEP = 2**24
+
 
 @dataclass(frozen=True)
 class Conditional:
@@ -96,7 +99,8 @@ class RepeatedInfoNCE:
         self.z, self.factors = units(v.detach()[rows] for rows in self.parts)
         self.tiles = Tiles(self.z, len(self.z), self.inverse_tau)
         self._kept: list[Tensor] = []
-        self.own_sums = self.tiles.log_sums(self._kept, self.tiles.budget if v.requires_grad else 0)
+        keep = v.requires_grad and self.tiles.bytes <= _KEEP
+        self.own_sums = self.tiles.log_sums(self._kept, _KEEP if keep else 0)
 
     @staticmethod
     def fits(v: Tensor, tau: float) -> bool:
