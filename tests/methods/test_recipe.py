@@ -43,12 +43,18 @@ def test_without_both_parts_it_is_grace_to_the_bit() -> None:
 
 @pytest.mark.parametrize("ascent", ["frobenius", "sign"])
 def test_one_step_is_algorithm_1(ascent: str) -> None:
-    """All M passes of both views written out: the same gradients as ours, which passes β through the encoder once."""
+    """All M passes of both views written out: the same gradients as ours, which passes β through the encoder once.
+
+    The running statistics of batch norm are the same as well.
+    """
     model, graph = built(ascent=ascent, gamma=0.3, epsilon=0.05, prototype_lr=0.1)
+    before = copy.deepcopy(dict(model.named_buffers()))
     model.step(graph, torch.Generator().manual_seed(7))
-    ours = gradients(model)
+    ours, statistics = gradients(model), copy.deepcopy(dict(model.named_buffers()))
+    assert statistics
 
     model.zero_grad()
+    model.load_state_dict(before, strict=False)
     generator = torch.Generator().manual_seed(7)
     alpha, beta = model.views(graph, generator)
     clean_u, clean_v = model.encode(alpha).detach(), model.encode(beta).detach()
@@ -71,6 +77,8 @@ def test_one_step_is_algorithm_1(ascent: str) -> None:
     slow = gradients(model)
     for name in slow:
         torch.testing.assert_close(ours[name], slow[name], atol=1e-10, rtol=1e-8, msg=name)
+    for name, buffer in model.named_buffers():
+        torch.testing.assert_close(statistics[name], buffer, atol=1e-12, rtol=1e-12, msg=name)
 
 
 @pytest.mark.parametrize("encoder", ["gcn", "sage", "gat", "gin"])

@@ -76,3 +76,49 @@ def statistics_at_rest(networks: nn.Module) -> Iterator[None]:
         for norm, buffers in zip(norms, kept, strict=True):
             for name, buffer in buffers.items():
                 setattr(norm, name, buffer)
+
+
+class NotedStatistics:
+    """What a pass leaves in the running statistics of batch norm, to be taken back and left again without the pass.
+
+    Example:
+        >>> norm, x = BatchNorm(1), torch.tensor([[0.0], [2.0]])
+        >>> with NotedStatistics(norm) as noted:
+        ...     _ = norm(x)
+        >>> noted.again()  # as if x had passed twice
+        >>> norm.running_mean  # 0.1 + 0.9 · 0.1
+        tensor([0.1900])
+    """
+
+    def __init__(self, networks: nn.Module) -> None:
+        norms = [module for module in networks.modules() if isinstance(module, nn.BatchNorm1d)]
+        self.norms = [norm for norm in norms if norm.running_mean is not None and norm.momentum is not None]
+
+    def __enter__(self) -> "NotedStatistics":
+        self.before = [[buffer.clone() for buffer in norm.buffers()] for norm in self.norms]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # A pass makes m·s + (1 − m)·r of a statistic r, so n of them make (1 − m)ⁿ·r and something that r has no part in.
+        self.left: list[tuple[float, list[Tensor]]] = []
+        for norm, before in zip(self.norms, self.before, strict=True):
+            *statistics, passes = norm.buffers()
+            kept = (1 - norm.momentum) ** int(passes - before[-1])
+            added = [now - kept * then for now, then in zip(statistics, before, strict=False)]
+            self.left.append((kept, [*added, passes - before[-1]]))
+
+    # Through .data: autograd keeps the running statistics with a pass, though the backward of one that trains reads none.
+
+    def undo(self) -> None:
+        """Take back what the pass left, and whatever came after it."""
+        for norm, before in zip(self.norms, self.before, strict=True):
+            for buffer, then in zip(norm.buffers(), before, strict=True):
+                buffer.data.copy_(then)
+
+    def again(self) -> None:
+        """Leave it once more."""
+        for norm, (kept, added) in zip(self.norms, self.left, strict=True):
+            *statistics, passes = norm.buffers()
+            for buffer, more in zip(statistics, added, strict=False):
+                buffer.data.mul_(kept).add_(more)
+            passes.data.add_(added[-1])

@@ -12,6 +12,7 @@ from mario import ranks
 from mario.contrast import Prototypes, RepeatedInfoNCE, conditional_mi, sinkhorn
 from mario.contrast.across_ranks import gathered
 from mario.contrast.repeated import Conditional
+from mario.encoders.recomputing import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
 from mario.methods.base import Method, hosts, register
@@ -103,19 +104,25 @@ class WithRecipe(TwoView):
             )
         else:
             # β and the encoder stand still while prototypes move and δ ascends: one pass serves both (dropout is drawn
-            # once for it), and as its backward is linear in what reaches its side of the contrast, one will do.
-            side = self.lean_encode(beta, generator)
+            # once for it), and as its backward is linear in what reaches its side of the contrast, one will do. In the
+            # running statistics of batch norm it counts as often as it would pass, each time after α.
+            with NotedStatistics(self) as noted:
+                side = self.lean_encode(beta, generator)
+            noted.undo()
             if cluster:
                 with torch.no_grad():
                     figures = self._move_prototypes(embeddings(self.encode(alpha, generator)), embeddings(side))
+                noted.again()
             reached = _cut(side)
             contrast, finish = self.contrast_with(reached, generator)
             known = self.cluster_of(embeddings(reached)) if self.conditional else None
-            losses = adversary.ascend(
-                lambda a: self._less_conditional(contrast, self.lean_encode(a, generator), reached, known),
-                [alpha],
-                generator,
-            )
+
+            def loss(view: Data) -> Tensor:
+                moved = self.lean_encode(view, generator)
+                noted.again()
+                return self._less_conditional(contrast, moved, reached, known)
+
+            losses = adversary.ascend(loss, [alpha], generator)
             finish()
             _go_back(side, reached)
         return {"loss": torch.stack(losses).mean().item(), **figures}

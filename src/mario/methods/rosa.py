@@ -9,6 +9,7 @@ from torch_geometric.utils import to_undirected
 
 from mario.contrast import alignment, transport_nce, uniformity, worst_case_alignment
 from mario.encoders import Projector
+from mario.encoders.recomputing import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.csr import CSR
 from mario.graphs.subgraph import count_nodes, select_rows
@@ -128,15 +129,20 @@ class RoSA(DropAndMask):
         if not self.robust:
             return super().step(batch, generator)
         alpha, beta = self.views(batch, generator)
-        # β is the same in all ascent steps, so its gradients are gathered at Z and go back through the encoder once.
-        roots, z, *rest = self.encode(beta, generator)
+        # β is the same in all ascent steps, so its gradients are gathered at Z and go back through the encoder once. In the
+        # running statistics of batch norm it counts as often as it would pass, each time after α.
+        with NotedStatistics(self) as noted:
+            roots, z, *rest = self.encode(beta, generator)
+        noted.undo()
         reached = z.detach().requires_grad_()
         adversary = AdversarialFeatures(self.robust_epsilon, self.robust_steps, self.robust_ascent)  # type: ignore[arg-type]
-        losses = adversary.ascend(
-            lambda view: self.contrast(self.encode(view, generator), (roots, reached, *rest), generator),
-            [alpha],
-            generator,
-        )
+
+        def loss(view: Data) -> Tensor:
+            moved = self.encode(view, generator)
+            noted.again()
+            return self.contrast(moved, (roots, reached, *rest), generator)
+
+        losses = adversary.ascend(loss, [alpha], generator)
         z.backward(reached.grad)
         return {"loss": torch.stack(losses).mean().item()}
 
