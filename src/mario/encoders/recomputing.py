@@ -99,15 +99,16 @@ class NotedStatistics:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A pass makes m·s + (1 − m)·r of a statistic r, so n of them make (1 − m)ⁿ·r and something that r has no part in.
+        # A pass makes (1 − m)·r + m·s of a statistic r, so n of them make (1 − m)ⁿ·r and what r has no part in.
         self.left: list[tuple[float, list[Tensor]]] = []
         for norm, before in zip(self.norms, self.before, strict=True):
             *statistics, passes = norm.buffers()
+            assert norm.momentum is not None
             kept = (1 - norm.momentum) ** int(passes - before[-1])
             added = [now - kept * then for now, then in zip(statistics, before, strict=False)]
             self.left.append((kept, [*added, passes - before[-1]]))
 
-    # Through .data: autograd keeps the running statistics with a pass, though the backward of one that trains reads none.
+    # Through .data: autograd keeps the running statistics of a pass, though its backward in training reads none.
 
     def undo(self) -> None:
         """Take back what the pass left, and whatever came after it."""

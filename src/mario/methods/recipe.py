@@ -117,12 +117,12 @@ class WithRecipe(TwoView):
             contrast, finish = self.contrast_with(reached, generator)
             known = self.cluster_of(embeddings(reached)) if self.conditional else None
 
-            def loss(view: Data) -> Tensor:
+            def perturbed(view: Data) -> Tensor:
                 moved = self.lean_encode(view, generator)
                 noted.again()
                 return self._less_conditional(contrast, moved, reached, known)
 
-            losses = adversary.ascend(loss, [alpha], generator)
+            losses = adversary.ascend(perturbed, [alpha], generator)
             finish()
             _go_back(side, reached)
         return {"loss": torch.stack(losses).mean().item(), **figures}
