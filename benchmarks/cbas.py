@@ -71,7 +71,7 @@ def plain_epochs(run: Run, curve: list[dict[str, float]], again: str) -> Iterato
                 data.y,
                 data.train_mask,
                 classes,
-                epochs=judged.probe_epochs * judged.probe_steps_per_epoch,
+                epochs=judged.probe_steps,
                 lr=judged.probe_lr,
                 seed=run.seed + 7919 * step,
             )

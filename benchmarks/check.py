@@ -89,9 +89,7 @@ def compare(
             prototypes = _gap(own["prototypes_.weight"], theirs["prototypes_.weight"])
             apart["prototypes"] = max(apart["prototypes"], prototypes)
             apart["weights"] = max(apart["weights"], _gap(*together))
-            if list(ours.buffers()):
-                statistics = [torch.cat([part.flatten().to(dtype) for part in of.buffers()]) for of in (ours, plain)]
-                apart["statistics"] = max(apart["statistics"], _gap(*statistics))
+            apart["statistics"] = max(apart["statistics"], _gap(_statistics(ours), _statistics(plain)))
         if dtype == torch.float32:
             del apart["weights"]
         if again != "nothing":  # what passes more often counts more often
@@ -110,6 +108,11 @@ def _gradients(model: torch.nn.Module) -> Tensor:
     named = sorted((name, p.grad) for name, p in model.named_parameters() if p.grad is not None)
     assert any(name.startswith("encoder_") for name, _ in named)
     return torch.cat([gradient.flatten() for _, gradient in named])
+
+
+def _statistics(model: torch.nn.Module) -> Tensor:
+    """Of batch norm, which the projector has in any case."""
+    return torch.cat([part.flatten() for part in model.buffers() if part.is_floating_point()])
 
 
 @torch.no_grad()

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mario.encoders.norm import BatchNorm
+from mario.encoders import GCN
+from mario.encoders.norm import BatchNorm, NotedStatistics
 from mario.errors import MarioError
 from two_ranks import on_two_ranks
 
@@ -111,3 +112,35 @@ def test_everywhere_false_is_the_own_rows_and_one_row_in_all_is_an_error() -> No
         expected = copy.deepcopy(nn.BatchNorm1d(4).double())(rows()[part(rank, 4)])
         torch.testing.assert_close(y, expected.detach())
         assert said == "batch norm cannot be trained on one row: set batch_norm=False"
+
+
+def test_a_pass_counts_in_the_running_statistics_without_being_made() -> None:
+    edges = torch.tensor([[0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 0, 3]])
+    views = [torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2)]
+    first = GCN(3, hidden=4, layers=2).double()
+    second, fresh = copy.deepcopy(first), copy.deepcopy(first)
+    for view in (views[1], views[0], views[1], views[1]):  # as it is written out
+        first(view, edges)
+    with NotedStatistics(second) as noted:
+        z = second(views[1], edges)
+    moved = copy.deepcopy(dict(second.named_buffers()))
+    noted.undo()
+    assert all(torch.equal(now, then) for now, then in zip(second.buffers(), fresh.buffers(), strict=True))
+    noted.again()
+    for name, buffer in second.named_buffers():
+        torch.testing.assert_close(buffer, moved[name])
+    second(views[0], edges)
+    noted.again()
+    noted.again()
+    for written, told in zip(first.buffers(), second.buffers(), strict=True):
+        torch.testing.assert_close(told, written)
+    z.sum().backward()  # autograd takes no offence
+
+
+def test_without_running_statistics_there_is_nothing_to_note() -> None:
+    norm = nn.BatchNorm1d(3, track_running_stats=False)
+    with NotedStatistics(norm) as noted:
+        norm(torch.randn(4, 3))
+    noted.undo()
+    noted.again()
+    assert not list(norm.buffers())

@@ -1,13 +1,11 @@
 """A pass that is made twice against one that is kept: values, gradients, random draws and running statistics."""
 
-import copy
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from mario.encoders import ENCODERS, Projector
-from mario.encoders.recomputing import NotedStatistics, recomputed
+from mario.encoders.recomputing import recomputed
 
 EDGES = torch.tensor([[0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 0, 3]])
 
@@ -67,35 +65,3 @@ def test_an_error_in_the_second_pass_leaves_the_statistics() -> None:
         z.sum().backward()
     assert norm.running_mean is mean
     assert torch.equal(mean, before)
-
-
-def test_a_pass_counts_in_the_running_statistics_without_being_made() -> None:
-    views = [torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2)]
-    first, second, fresh = (networks("gcn")[0] for _ in range(3))
-    for encoder in (first, second):
-        encoder.dropout = 0.0
-    for view in (views[1], views[0], views[1], views[1]):  # as it is written out
-        first(view, EDGES)
-    with NotedStatistics(second) as noted:
-        z = second(views[1], EDGES)
-    moved = copy.deepcopy(dict(second.named_buffers()))
-    noted.undo()
-    assert all(torch.equal(now, then) for now, then in zip(second.buffers(), fresh.buffers(), strict=True))
-    noted.again()
-    for name, buffer in second.named_buffers():
-        torch.testing.assert_close(buffer, moved[name])
-    second(views[0], EDGES)
-    noted.again()
-    noted.again()
-    for written, told in zip(first.buffers(), second.buffers(), strict=True):
-        torch.testing.assert_close(told, written)
-    z.sum().backward()  # autograd takes no offence
-
-
-def test_without_running_statistics_there_is_nothing_to_note() -> None:
-    norm = nn.BatchNorm1d(3, track_running_stats=False)
-    with NotedStatistics(norm) as noted:
-        norm(torch.randn(4, 3))
-    noted.undo()
-    noted.again()
-    assert not list(norm.buffers())

@@ -119,3 +119,65 @@ def _given_statistics(
     grad, x, weight = grad.contiguous(), x.contiguous(), weight.to(mean.dtype)
     kept = (mean, inverse.pow(-2), mean, inverse)
     return torch.ops.aten.native_batch_norm_backward(grad, x, weight, *kept, False, 0.0, [True, True, True])
+
+
+class NotedStatistics:
+    """What a pass leaves in the running statistics of batch norm, to be taken back and left again without the pass.
+
+    Example:
+        >>> norm, x = BatchNorm(1), torch.tensor([[0.0], [2.0]])
+        >>> with NotedStatistics(norm) as noted:
+        ...     _ = norm(x)
+        >>> noted.again()  # as if x had passed twice
+        >>> norm.running_mean  # 0.1 + 0.9 · 0.1
+        tensor([0.1900])
+    """
+
+    def __init__(self, networks: nn.Module) -> None:
+        norms = [module for module in networks.modules() if isinstance(module, nn.BatchNorm1d)]
+        self.norms = [norm for norm in norms if norm.running_mean is not None and norm.momentum is not None]
+
+    def __enter__(self) -> "NotedStatistics":
+        self.before = [_statistics(norm) for norm in self.norms]
+        self.passes_before = [_passes(norm) for norm in self.norms]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # A pass makes (1 − m)·r + m·s of a statistic r, so n of them make (1 − m)ⁿ·r and what r has no part in.
+        self.passes = [_passes(norm) - n for norm, n in zip(self.norms, self.passes_before, strict=True)]
+        self.shares = [(1 - float(norm.momentum or 0)) ** n for norm, n in zip(self.norms, self.passes, strict=True)]
+        self.added = [
+            _statistics(norm) - share * before
+            for norm, share, before in zip(self.norms, self.shares, self.before, strict=True)
+        ]
+
+    def undo(self) -> None:
+        """Take back what the pass left, and whatever came after it."""
+        for norm, before, passes in zip(self.norms, self.before, self.passes_before, strict=True):
+            _set_statistics(norm, before, passes)
+
+    def again(self) -> None:
+        """Leave it once more."""
+        for norm, share, added, passes in zip(self.norms, self.shares, self.added, self.passes, strict=True):
+            _set_statistics(norm, share * _statistics(norm) + added, _passes(norm) + passes)
+
+
+def _statistics(norm: nn.BatchNorm1d) -> Tensor:
+    """Running mean and variance, [2, width]."""
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    return torch.stack([norm.running_mean, norm.running_var])
+
+
+def _passes(norm: nn.BatchNorm1d) -> int:
+    assert norm.num_batches_tracked is not None
+    return int(norm.num_batches_tracked)
+
+
+def _set_statistics(norm: nn.BatchNorm1d, statistics: Tensor, passes: int) -> None:
+    # Through .data: autograd keeps the running statistics of a pass, though its backward in training reads none.
+    for buffer, value in zip((norm.running_mean, norm.running_var), statistics, strict=True):
+        assert buffer is not None
+        buffer.data.copy_(value)
+    assert norm.num_batches_tracked is not None
+    norm.num_batches_tracked.data.fill_(passes)

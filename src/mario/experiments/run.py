@@ -219,7 +219,7 @@ def make_probe(judged: Evaluation) -> LinearProbe | LogisticProbe:
         return LogisticProbe()
     if judged.probe == "optimum":
         return LinearProbe(solver="optimum")
-    return LinearProbe(epochs=judged.probe_epochs * judged.probe_steps_per_epoch, lr=judged.probe_lr)
+    return LinearProbe(epochs=judged.probe_steps, lr=judged.probe_lr)
 
 
 def environment() -> dict[str, Any]:

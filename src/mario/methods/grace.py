@@ -70,14 +70,14 @@ class GRACE(DropAndMask):
 
     def contrast_with(
         self, beta: Side, generator: torch.Generator | None = None
-    ) -> tuple[Callable[[Side], Tensor], Callable[[], None]]:
+    ) -> tuple[Callable[..., Tensor], Callable[[], None]]:
         z_beta = embeddings(beta)
         exact = self.estimator == "info_nce" and not (self.anchors or self.gather) and self.precision == "float32"
         if not exact or not RepeatedInfoNCE.fits(z_beta, self.tau):
             return super().contrast_with(beta, generator)
         repeated = RepeatedInfoNCE(z_beta, self.tau)
         if z_beta is beta:  # the recipe knows what else it can do, unless there is more to a side
-            return repeated, repeated.finish  # type: ignore[return-value]
+            return repeated, repeated.finish
         return lambda alpha: repeated(embeddings(alpha)), repeated.finish
 
     def _rounded(self, side: Side) -> Tensor:

@@ -12,7 +12,7 @@ from mario import ranks
 from mario.contrast import Prototypes, RepeatedInfoNCE, conditional_mi, sinkhorn
 from mario.contrast.across_ranks import gathered
 from mario.contrast.repeated import Conditional
-from mario.encoders.recomputing import NotedStatistics
+from mario.encoders.norm import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
 from mario.methods.base import Method, hosts, register
@@ -132,7 +132,7 @@ class WithRecipe(TwoView):
         return self._less_conditional(lambda a: self.contrast(a, beta, generator), alpha, beta)
 
     def _less_conditional(
-        self, contrast: Callable[[Side], Tensor], alpha: Side, beta: Side, clusters_beta: Tensor | None = None
+        self, contrast: Callable[..., Tensor], alpha: Side, beta: Side, clusters_beta: Tensor | None = None
     ) -> Tensor:
         if not self.conditional:
             return contrast(alpha)

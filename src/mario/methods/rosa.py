@@ -9,7 +9,7 @@ from torch_geometric.utils import to_undirected
 
 from mario.contrast import alignment, transport_nce, uniformity, worst_case_alignment
 from mario.encoders import Projector
-from mario.encoders.recomputing import NotedStatistics
+from mario.encoders.norm import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.csr import CSR
 from mario.graphs.subgraph import count_nodes, select_rows

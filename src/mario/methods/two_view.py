@@ -77,7 +77,7 @@ class TwoView(Method):
 
     def contrast_with(
         self, beta: Side, generator: torch.Generator | None = None
-    ) -> tuple[Callable[[Side], Tensor], Callable[[], None]]:
+    ) -> tuple[Callable[..., Tensor], Callable[[], None]]:
         """:meth:`contrast` for several α in a row while β stands still, and what is to be done after the last backward.
 
         A method whose contrast spends work on β alone may do it once, and once for all gradients.

@@ -31,6 +31,11 @@ class Evaluation:
     def __post_init__(self) -> None:
         check_settings(self)
 
+    @property
+    def probe_steps(self) -> int:
+        """Steps of a linear probe by Adam."""
+        return self.probe_epochs * self.probe_steps_per_epoch
+
 
 RECIPE_SETTINGS = {field.name for field in WithRecipe.fields()} - {field.name for field in TwoView.fields()}
 """What the recipe adds to its host."""
