@@ -44,14 +44,15 @@ docs: .venv/.dev ## build the documentation into site/; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 	@echo "documentation: site/index.html"
 
-benchmark: .venv/.dev ## measure speed and memory, write docs/performance.md and docs/scaling.md; SEEDS=5 adds complete runs (hours)
+benchmark: .venv/.dev ## measure speed and memory, write docs/performance.md and docs/scaling.md; SEEDS=5 adds runs whose accuracies are compared (half an hour)
 	@$(PY) -m benchmarks --large --seeds $(SEEDS) --jobs $(JOBS)
 	@$(PY) -m benchmarks.write
 
-reproduce: .venv/.runtime ## run what docs/results.md shows, write it, README's table and docs/report/index.html (hours); what is done is not repeated
+reproduce: .venv/.runtime ## run what docs/results.md shows, write it, README's table and picture and docs/report/index.html (hours); what is done is not repeated
 	@$(PY) -m mario reproduce table-concept table-covariate ablation encoders other-methods graph-classification photo \
 	  --records docs/report/runs.jsonl --document docs/results.md --document README.md \
 	  --report docs/report/index.html
+	@$(PY) docs/curves.py
 
 clean: ## remove .venv, caches and built documentation; runs/ and demo/ stay
 	rm -rf .venv site dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -2,8 +2,8 @@
 
     python -m benchmarks.probe [--quick]
 
-``encoder each epoch`` is the reference, PyG's encoder run again in every epoch as in the released code; its time for
-the larger problem is that of a few epochs, in proportion. ``autograd`` embeds once. ``ours`` is the same Adam in
+``encoder each step`` is the reference, PyG's encoder run again in every step as in the released code; its time for
+the larger problem is that of a few steps, in proportion. ``autograd`` embeds once. ``ours`` is the same Adam in
 closed form, ``ten at once`` a tenth of ten probes on ten embeddings, ``optimum`` the minimum itself. Losses are those
 of the training nodes.
 """
@@ -27,17 +27,17 @@ class Problem:
     nodes: int
     train: int
     classes: int
-    epochs: int
+    steps: int
     lr: float
-    encoder_epochs: int
-    """Epochs with the encoder in them that are really run; the rest is proportion."""
+    encoder_steps: int
+    """Steps with the encoder in them that are really run; the rest is proportion."""
 
 
 PROBLEMS = (
-    Problem("GOOD-CBAS: 140 of 700 nodes, 4 classes, 100 epochs", 700, 140, 4, 100, 1e-2, 100),
-    Problem("5,000 of 18,333 nodes, 15 classes, 200 epochs", 18_333, 5_000, 15, 200, 1e-2, 3),
+    Problem("GOOD-CBAS: 140 of 700 nodes, 4 classes, 100 steps", 700, 140, 4, 100, 1e-2, 100),
+    Problem("5,000 of 18,333 nodes, 15 classes, 200 steps", 18_333, 5_000, 15, 200, 1e-2, 3),
 )
-QUICK = (Problem("quick: 60 of 300 nodes, 3 classes, 20 epochs", 300, 60, 3, 20, 1e-2, 5),)
+QUICK = (Problem("quick: 60 of 300 nodes, 3 classes, 20 steps", 300, 60, 3, 20, 1e-2, 5),)
 
 
 def main() -> None:
@@ -60,11 +60,11 @@ def measure(problem: Problem, rounds: int) -> dict[str, object]:
     train = torch.zeros(problem.nodes, dtype=torch.bool)
     train[torch.randperm(problem.nodes)[: problem.train]] = True
     z_train, y_train = z[train], y[train]
-    probe = LinearProbe(epochs=problem.epochs, lr=problem.lr)
+    probe = LinearProbe(epochs=problem.steps, lr=problem.lr)
     optimum = LinearProbe(solver="optimum")
 
-    def head(embed: Callable[[], Tensor], epochs: int) -> Tensor:
-        return linear_head(embed, y, train, problem.classes, epochs=epochs, lr=problem.lr)
+    def head(embed: Callable[[], Tensor], steps: int) -> Tensor:
+        return linear_head(embed, y, train, problem.classes, epochs=steps, lr=problem.lr)
 
     def one(which: LinearProbe) -> Tensor:
         return which.fit_predict(z_train, y_train, z, problem.classes)
@@ -73,27 +73,27 @@ def measure(problem: Problem, rounds: int) -> dict[str, object]:
         probe.fit_predict_many([z_train] * 10, y_train, [z] * 10, problem.classes, list(range(10)))
 
     work: dict[str, Callable[[], object]] = {
-        "encoder each epoch": lambda: head(lambda: encoder(data.x, data.edge_index), problem.encoder_epochs),
-        "autograd": lambda: head(lambda: z, problem.epochs),
+        "encoder each step": lambda: head(lambda: encoder(data.x, data.edge_index), problem.encoder_steps),
+        "autograd": lambda: head(lambda: z, problem.steps),
         "ours": lambda: one(probe),
         "ten at once": ten,
         "optimum": lambda: one(optimum),
     }
     cpu = medians(in_turns(work, rounds))
-    cpu["encoder each epoch"] *= problem.epochs / problem.encoder_epochs
+    cpu["encoder each step"] *= problem.steps / problem.encoder_steps
     cpu["ten at once"] /= 10
     losses = {
         name: float(F.cross_entropy(logits[train], y_train))
         for name, logits in (
-            ("autograd", head(lambda: z, problem.epochs)),
+            ("autograd", head(lambda: z, problem.steps)),
             ("ours", one(probe)),
             ("optimum", one(optimum)),
         )
     }
     print(problem.title, {name: f"{1e3 * took:.1f} ms" for name, took in cpu.items()}, losses, flush=True)
-    # Two products of [train, width] and [width, classes] an epoch, a multiply-add is 2.
-    flops = 4.0 * problem.train * z.size(1) * problem.classes * problem.epochs
-    return {"problem": problem.title, "epochs": problem.epochs, "cpu": cpu, "loss": losses, "flops": flops}
+    # Two products of [train, width] and [width, classes] a step, a multiply-add is 2.
+    flops = 4.0 * problem.train * z.size(1) * problem.classes * problem.steps
+    return {"problem": problem.title, "steps": problem.steps, "cpu": cpu, "loss": losses, "flops": flops}
 
 
 if __name__ == "__main__":

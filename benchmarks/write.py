@@ -293,14 +293,14 @@ def messages(figures: Figures) -> str:
 @needs("probe", "limits")
 def probe(figures: Figures) -> str:
     call = figures["limits"]["threads"]["1"]["call_seconds"]
-    names = ("encoder each epoch", "autograd", "ours", "ten at once", "optimum")
+    names = ("encoder each step", "autograd", "ours", "ten at once", "optimum")
     rows, notes = [], []
     for row in figures["probe"]["rows"]:
         rows.append([row["problem"], *(seconds(row["cpu"][name]) for name in names)])
         losses = ", ".join(f"{name} {value:.4f}" for name, value in row["loss"].items())
-        epoch = row["cpu"]["ours"] / row["epochs"]
+        step = row["cpu"]["ours"] / row["steps"]
         notes.append(
-            f"{row['problem']}: training loss {losses}; an epoch of ours takes as long as {epoch / call:.0f} of the "
+            f"{row['problem']}: training loss {losses}; a step of ours takes as long as {step / call:.0f} of the "
             "smallest calls into torch."
         )
     return table(["problem", *names], rows) + "\n\n" + "\n".join(f"- {note}" for note in notes)
@@ -446,8 +446,8 @@ def limits_of(figures: Figures, where: Path) -> str:
             add(title, row["cpu"]["ours"], row["gather_seconds"] / 2, "reading a row for every edge")
     if "probe" in figures:
         for row in figures["probe"]["rows"]:
-            flops, calls = row["flops"] / one["matmul_flops"], 11 * row["epochs"] * one["call_seconds"]
-            limit = "matrix products" if flops > calls else "eleven small calls an epoch"
+            flops, calls = row["flops"] / one["matmul_flops"], 11 * row["steps"] * one["call_seconds"]
+            limit = "matrix products" if flops > calls else "eleven small calls a step"
             add(f"the probe, {row['problem']}", row["cpu"]["ours"], max(flops, calls), limit)
     if "sampling" in figures:
         for row in figures["sampling"]["rows"]:

@@ -30,7 +30,7 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     encoder, projector = mario.encoders.GCN(4, hidden=300, layers=1), torch.nn.Linear(300, 300)
     optimiser = torch.optim.Adam([*encoder.parameters(), *projector.parameters()])
-    names = {"torch": torch, "encoder": encoder, "projector": projector, "optimiser": optimiser}
+    names = {"encoder": encoder, "projector": projector, "optimiser": optimiser}
     found = run_blocks("README.md", names)
     assert found["z"].shape == (700, 300)
     assert found["loss"].isfinite()
