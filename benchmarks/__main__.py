@@ -15,7 +15,7 @@ from benchmarks.measuring import PARTS, ROOT, parser
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help=", ".join(PARTS))
-    options.add_argument("--seeds", type=int, default=0, help="runs on GOOD-CBAS, seeds 0, 1, ..., whose accuracies are compared")
+    options.add_argument("--seeds", type=int, default=0, help="runs on GOOD-CBAS whose accuracies are compared")
     options.add_argument("--jobs", type=int, default=1, help="how many of those at once")
     options.add_argument("--large", action="store_true", help="InfoNCE of 100,000 nodes as well (minutes)")
     options.add_argument("--unchecked", action="store_true", help="leave out the check that comes first")
