@@ -114,6 +114,20 @@ def test_a_row_that_still_rose_is_named() -> None:
     )
 
 
+def test_settings_that_differ_beside_the_recipe_are_named() -> None:
+    rows = {"grace": [0.8] * 5, "mario": [0.9] * 5, "mario w/o ad": [0.8] * 5, "costa": [0.8] * 5}
+    study = collected({"good-cbas-concept": rows})
+    values = {"grace": 0.01, "mario": 0.1, "mario w/o ad": 0.2, "costa": 0.3}
+    for run in study.cases[0].results:
+        run["settings"] = {"lr": values[run["label"]], "tau": 0.5} | ({"gamma": 0.1} if "mario" in run["label"] else {})
+    said = [line for line in numbers(one([study], "mario-best")) if line.startswith("Not only the recipe")]
+    assert said == ["Not only the recipe differs: mario and grace each have their own lr."], "other methods are others"
+    ablation = collected({"good-cbas-concept": rows}, study="ablation")
+    for run in ablation.cases[0].results:
+        run["settings"] = {"adversarial": run["label"] == "mario"}
+    assert not one([ablation], "ablation").apart, "what an ablation takes away is what it is about"
+
+
 def test_five_pairs_a_case_cannot_hold_and_it_is_said() -> None:
     claim = one(tables(1.0), "mario-above-grace-everywhere")
     assert [c.case for c in claim.comparisons][:2] == ["good-cbas-concept", "good-webkb-concept"]

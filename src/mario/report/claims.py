@@ -68,7 +68,8 @@ class Claim:
     ``possible`` counts the comparisons that have pairs enough to be significant if all had one sign; with none, the
     claim could not have been shown. ``quick``: the runs are of the quick form, and nothing follows from them.
     ``lacking`` are the cases of the paper's studies whose runs are not all done, ``absent`` those without data, and
-    ``rising`` has for each compared row the cases in which its validation scores still rose at the end.
+    ``rising`` has for each compared row the cases in which its validation scores still rose at the end, and ``apart``
+    for each pair of a method and its host the settings that both have and that are not the same.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Claim:
     lacking: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     rising: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    apart: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -161,6 +163,11 @@ def _claim(entry: Mapping[str, Any], studies: Sequence[Collected], rows: Mapping
             row: tuple(name for name in cases if (name, row) in rising)
             for row in dict.fromkeys(row for one in found for row in (one["label"], one["against"]))
             if any((name, row) in rising for name in cases)
+        },
+        apart={
+            pair: names
+            for pair in dict.fromkeys((one["label"], one["against"]) for one in found)
+            if (names := _apart(cases.values(), *pair))
         },
     )
 
@@ -242,6 +249,21 @@ def _printed(row: LongRow | None, score: str) -> float | None:
     if score == "gap":
         return None if in_ is None or out is None else in_ - out
     return in_ if score == "id_test" else out
+
+
+def _apart(cases: Iterable[CollectedCase], label: str, against: str) -> tuple[str, ...]:
+    """What else than the recipe differs between a method and its host: settings of both with different values."""
+    names = set()
+    for case in cases:
+        first, second = (next((run for run in case.results if run["label"] == row), None) for row in (label, against))
+        if first and second and first["method"] in _over(second["method"]):
+            one, other = (run.get("settings") or {} for run in (first, second))
+            names |= {name for name in one.keys() & other.keys() if one[name] != other[name]}
+    return tuple(sorted(names))
+
+
+def _over(host: str) -> tuple[str, ...]:
+    return (f"{host}+mario", "mario") if host == "grace" else (f"{host}+mario",)
 
 
 def _groups(cases: Sequence[CollectedCase], label: str, against: str, less: bool) -> tuple[int, int] | None:

@@ -89,6 +89,8 @@ def numbers(claim: Claim) -> list[str]:
         lines.append(f"Without data: {_named(claim.absent)}.")
     for row, cases in claim.rising.items():
         lines.append(f"{row} was still rising at the end of its schedule: {_named(cases)}.")
+    for (row, host), names in claim.apart.items():
+        lines.append(f"Not only the recipe differs: {row} and {host} each have their own {', '.join(names)}.")
     if not claim.possible:
         lines.append("So few pairs that no scores could have been significant.")
     elif claim.possible < len(run):
