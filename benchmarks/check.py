@@ -121,7 +121,7 @@ def _gap(a: Tensor, b: Tensor) -> float:
 
 
 def compare_heads() -> float:
-    """Our probe on embeddings made once, against the head that embeds in every epoch."""
+    """Our probe on embeddings made once, against the head that embeds in every step."""
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:

@@ -3,7 +3,7 @@
 Plain torch and PyG. PyG's GCNConv gathers and scatters along an ``edge_index``; the similarities of all pairs of
 nodes are full matrices that autograd keeps; every one of the M ascent steps passes both views through the network
 with a dense X + δ; each of the l prototype steps evaluates its loss anew, network and all; the linear head runs the
-frozen encoder again in every epoch. Nothing of `mario` is imported. ``python -m benchmarks.check`` shows that one
+frozen encoder again in every step. Nothing of `mario` is imported. ``python -m benchmarks.check`` shows that one
 step gives the loss and the next weights of ours.
 
 The released code of MARIO encodes once before the l prototype steps and runs the projector again in each; ``again``
@@ -256,7 +256,7 @@ def first_head(width: int, classes: int, seed: int) -> nn.Linear:
 def linear_head(
     embed: Callable[[], Tensor], y: Tensor, train: Tensor, classes: int, *, epochs: int, lr: float, seed: int = 0
 ) -> Tensor:
-    """Logits of all nodes by a linear layer trained by Adam; ``embed`` is called in every epoch, as released."""
+    """Logits of all nodes by a linear layer trained by Adam; ``embed`` is called in every step, as released."""
     head = first_head(embed().size(1), classes, seed)
     optimiser = torch.optim.Adam(head.parameters(), lr=lr)
     for _ in range(epochs):

@@ -67,7 +67,7 @@ class Claim:
 
     ``possible`` counts the comparisons that have pairs enough to be significant if all had one sign; with none, the
     claim could not have been shown. ``quick``: the runs are of the quick form, and nothing follows from them.
-    ``lacking`` are the cases of the paper's studies whose runs are not all done, ``absent`` those without data, and
+    ``lacking`` are the cases of the paper's studies whose runs are not all done, ``absent`` those without data,
     ``rising`` has for each compared row the cases in which its validation scores still rose at the end, and ``apart``
     for each pair of a method and its host the settings that both have and that are not the same.
     """
@@ -256,14 +256,15 @@ def _apart(cases: Iterable[CollectedCase], label: str, against: str) -> tuple[st
     names = set()
     for case in cases:
         first, second = (next((run for run in case.results if run["label"] == row), None) for row in (label, against))
-        if first and second and first["method"] in _over(second["method"]):
+        if first and second and first["method"] == _over(second["method"]):
             one, other = (run.get("settings") or {} for run in (first, second))
             names |= {name for name in one.keys() & other.keys() if one[name] != other[name]}
     return tuple(sorted(names))
 
 
-def _over(host: str) -> tuple[str, ...]:
-    return (f"{host}+mario", "mario") if host == "grace" else (f"{host}+mario",)
+def _over(host: str) -> str:
+    """The method that is the recipe over ``host``."""
+    return "mario" if host == "grace" else f"{host}+mario"
 
 
 def _groups(cases: Sequence[CollectedCase], label: str, against: str, less: bool) -> tuple[int, int] | None:
