@@ -52,8 +52,10 @@ def take(z: Tensor, members: Tensor) -> Tensor:
     return z[members[members >= 0]]
 
 
-def slow_nce(u: Tensor, v: Tensor, tau: float, hops: Tensor | None, with_positive: bool) -> Tensor:
-    views = [[take(u, s) for s in U_SETS], [take(v, s) for s in V_SETS]]
+def slow_nce(
+    views: list[list[Tensor]], tau: float, hops: Tensor | None, with_positive: bool, stand_for: int = 2
+) -> Tensor:
+    """The loss of three roots, whose two negatives in each view stand for as many as one likes."""
     losses = []
     for this, that in ((0, 1), (1, 0)):
         for i in range(3):
@@ -63,8 +65,9 @@ def slow_nce(u: Tensor, v: Tensor, tau: float, hops: Tensor | None, with_positiv
                 ratio = torch.sigmoid(near / 2.0)[: len(views[this][i]), : len(views[that][i])]
             positive = (2 - 2 * slow_emd(views[this][i], views[that][i], ratio)) * (1 if hops is None else 2)
             terms = [2 - 2 * slow_emd(views[this][i], views[s][k]) for s in (0, 1) for k in range(3) if k != i]
-            terms += [positive] if with_positive else []
-            losses.append(torch.stack(terms).div(tau).logsumexp(0) - positive / tau)
+            total = torch.stack(terms).div(tau).exp().sum() * (stand_for / 2)
+            total = total + (positive / tau).exp() if with_positive else total
+            losses.append(total.log() - positive / tau)
     return torch.stack(losses).mean()
 
 
@@ -188,22 +191,52 @@ class TestNce:
         u, v = embeddings(generator, 6), embeddings(generator, 5)
         hops = torch.randint(4, (3, 3, 2), generator=generator).double() if with_hops else None
         ours = transport_nce(u, U_SETS, v, V_SETS, 0.4, hops=hops, positive_in_denominator=with_positive)
-        slow = slow_nce(u, v, 0.4, hops, with_positive)
+        slow = slow_nce([[take(u, s) for s in U_SETS], [take(v, s) for s in V_SETS]], 0.4, hops, with_positive)
         torch.testing.assert_close(ours, slow)
         torch.testing.assert_close(torch.autograd.grad(ours, (u, v)), torch.autograd.grad(slow, (u, v)))
 
-    def test_drawn_negatives_stand_for_all(self, generator: torch.Generator) -> None:
-        u, v = embeddings(generator, 8), embeddings(generator, 8)
-        one = torch.arange(8).unsqueeze(1)
+    @pytest.mark.parametrize("with_positive", [False, True])
+    def test_groups_are_contrasted_by_themselves_and_scaled_up(
+        self, generator: torch.Generator, with_positive: bool
+    ) -> None:
+        u, v = embeddings(generator, 14), embeddings(generator, 12)
+        u_sets = torch.cat([U_SETS, torch.where(U_SETS < 0, U_SETS, U_SETS + 6)[:2], torch.tensor([[12, 13, -1]])])
+        v_sets = torch.cat([V_SETS, torch.where(V_SETS < 0, V_SETS, V_SETS + 5)])
+        hops = torch.randint(4, (6, 3, 2), generator=generator).double()
+        given = {"hops": hops, "positive_in_denominator": with_positive}
+        ours = transport_nce(u, u_sets, v, v_sets, 0.4, group=3, **given)
+        slow = []
+        for part in (slice(3), slice(3, 6)):
+            views = [[take(z, s) for s in sets[part]] for z, sets in ((u, u_sets), (v, v_sets))]
+            slow.append(slow_nce(views, 0.4, hops[part], with_positive, stand_for=5))
+        torch.testing.assert_close(ours, torch.stack(slow).mean())
+        expected = torch.autograd.grad(torch.stack(slow).mean(), (u, v))
+        torch.testing.assert_close(torch.autograd.grad(ours, (u, v)), expected)
 
-        def sums(shifts: Tensor | None) -> Tensor:
-            # Σ over negatives of the first root, from the loss of which the positive is known.
-            return transport_nce(u, one, v, one, 1.0, shifts=shifts).detach()
+    def test_over_all_ways_to_group_the_sums_over_negatives_are_those_over_all(
+        self, generator: torch.Generator
+    ) -> None:
+        # Sets of one node that is the same in both views: s⁺ = 2, and with τ large e^{s/τ} is 1 + s/τ, so that the mean
+        # over groupings is that of a sum and not of a logarithm.
+        u = embeddings(generator, 4)
 
-        torch.testing.assert_close(sums(torch.arange(1, 8)), sums(None))
-        # log of a mean is concave: drawn sums are right on average, their logarithms a little low.
-        drawn = torch.stack([sums(torch.tensor([s])) for s in range(1, 8)])
-        assert 0 < sums(None) - drawn.mean() < 0.5
+        def loss(order: list[int], group: int) -> Tensor:
+            one = torch.tensor(order).unsqueeze(1)
+            return transport_nce(u, one, u, one, 1e4, group=group).detach() * 1e4
+
+        ways = [loss(order, 2) for order in ([0, 1, 2, 3], [0, 2, 1, 3], [0, 3, 1, 2])]
+        torch.testing.assert_close(torch.stack(ways).mean(), loss([0, 1, 2, 3], 0), rtol=0, atol=1e-3)
+
+    @pytest.mark.parametrize(("group", "sizes"), [(0, [5]), (2, [3, 2]), (3, [3, 2]), (4, [3, 2]), (5, [5]), (9, [5])])
+    def test_groups_are_about_even_and_none_is_of_one(
+        self, monkeypatch: pytest.MonkeyPatch, generator: torch.Generator, group: int, sizes: list[int]
+    ) -> None:
+        met: list[int] = []
+        emd = transport.graph_emd
+        monkeypatch.setattr(transport, "graph_emd", lambda z, s, *a, **k: met.append(len(s) // 2) or emd(z, s, *a, **k))
+        u, one = embeddings(generator, 5), torch.arange(5).unsqueeze(1)
+        transport_nce(u, one, u, one, group=group)
+        assert met == sizes
 
     def test_views_that_are_the_same_have_the_least_loss(self, generator: torch.Generator) -> None:
         u = embeddings(generator, 6)
@@ -213,7 +246,7 @@ class TestNce:
         u = embeddings(generator, 6)
         with pytest.raises(MarioError, match="the same two or more sets, got 1 and 1"):
             transport_nce(u, U_SETS[:1], u, U_SETS[:1])
-        with pytest.raises(MarioError, match=r"shifts must lie in 1\.\.2, got \[3\]"):
-            transport_nce(u, U_SETS, u, U_SETS, shifts=torch.tensor([3]))
+        with pytest.raises(MarioError, match="group must be 0 or at least 2, got 1"):
+            transport_nce(u, U_SETS, u, U_SETS, group=1)
         with pytest.raises(MarioError, match="tau must be a finite number above 0"):
             transport_nce(u, U_SETS, u, U_SETS, tau=math.nan)

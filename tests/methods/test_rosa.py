@@ -148,17 +148,21 @@ class TestLoss:
         loss = model.contrast(*(model.encode(view) for view in model.views(pair)))
         assert loss.item() == pytest.approx(-2 + math.log(2 + math.e**2), abs=1e-5)
 
-    def test_all_negatives_are_those_drawn_when_as_many(self, generator: torch.Generator) -> None:
-        model, graph = made(negatives=0)
+    def test_roots_are_contrasted_in_groups(self, generator: torch.Generator) -> None:
+        model, graph = made(contrast_group=0)
         sides = [model.encode(view) for view in model.views(graph, generator)]
         whole = model.contrast(*sides)
-        model.negatives = 11
+        model.contrast_group = 12
         assert torch.equal(model.contrast(*sides), whole)
-        model.negatives = 3
-        assert not torch.equal(model.contrast(*sides, generator), whole)
+        model.contrast_group = 4
+        assert not torch.equal(model.contrast(*sides), whole)
+
+    def test_a_group_of_one_is_refused(self) -> None:
+        with pytest.raises(MarioError, match="contrast_group must be 0, which is all roots, or at least 2, got 1"):
+            RoSA(contrast_group=1)
 
     def test_hops_count_only_with_topology(self, generator: torch.Generator) -> None:
-        with_hops, graph = made(negatives=0)
+        with_hops, graph = made(contrast_group=0)
         assert "hops" in with_hops.views(graph, generator)[0]
         without, _ = made(topology=False)
         assert "hops" not in without.views(graph, generator)[0]
@@ -167,7 +171,7 @@ class TestLoss:
 class TestAdversary:
     def test_it_raises_the_loss(self) -> None:
         data = tiny_graph()
-        calm, graph = made(robust=False, negatives=0, batch_norm=False)
+        calm, graph = made(robust=False, contrast_group=0, batch_norm=False)
         hard = RoSA(**{**calm.get_params(), "robust": True, "robust_epsilon": 0.05, "robust_steps": 8})
         hard.prepare(data, seed=0, device="cpu")
         hard.load_state_dict(calm.state_dict())
@@ -178,7 +182,7 @@ class TestAdversary:
         assert higher == 5
 
     def test_gradients_are_the_mean_over_perturbations_of_both_views(self) -> None:
-        model, graph = made(negatives=0, robust_steps=1, robust_epsilon=0.0)
+        model, graph = made(contrast_group=0, robust_steps=1, robust_epsilon=0.0)
         plain = copy.deepcopy(model)
         plain.robust = False
         losses = [m.step(graph, torch.Generator().manual_seed(0))["loss"] for m in (model, plain)]

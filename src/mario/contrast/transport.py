@@ -229,7 +229,7 @@ def transport_nce(
     *,
     hops: Tensor | None = None,
     hop_scale: float = 2.0,
-    shifts: Tensor | None = None,
+    group: int = 0,
     positive_in_denominator: bool = False,
     sharpness: float = 20.0,
     iterations: int = 5,
@@ -248,8 +248,8 @@ def transport_nce(
         tau: temperature.
         hops: [B, n, m], steps in the graph between nodes of set i in the two views.
         hop_scale: θ.
-        shifts: the negatives of set i are sets i + shift (mod B), and their sum is scaled up to that of all B − 1 sets;
-            ``None`` is all of them.
+        group: about how many sets in a row are contrasted with one another only, the sum over k scaled up to all B − 1:
+            right on average where the order is random, for work that grows with B and not with B². 0 is all of them.
         positive_in_denominator: add e^{s⁺/τ} to the sum, which makes it a bound on mutual information.
         sharpness: λ of the plans.
         iterations: of Sinkhorn.
@@ -267,27 +267,48 @@ def transport_nce(
     sets = u_sets.size(0)
     if sets < 2 or v_sets.size(0) != sets:
         raise MarioError(f"u_sets and v_sets must hold the same two or more sets, got {sets} and {v_sets.size(0)}")
-    if shifts is None:
-        shifts = torch.arange(1, sets)
-    elif not shifts.numel() or int(shifts.min()) < 1 or int(shifts.max()) >= sets:
-        raise MarioError(f"shifts must lie in 1..{sets - 1}, got {shifts.tolist()}")
+    if group < 0 or group == 1:
+        raise MarioError(f"group must be 0 or at least 2, got {group}")
     # One list of 2B sets: i and B + i are the two views of a root.
     z, both = torch.cat([u, v]), _stack(u_sets, torch.where(v_sets < 0, v_sets, v_sets + u.size(0)))
-    own = torch.arange(sets, device=u.device)
-    others = (own.unsqueeze(1) + shifts.to(u.device)) % sets
-    partners = torch.cat(
-        [torch.cat([own + sets, own]).unsqueeze(1), (others + sets).repeat(2, 1), others.repeat(2, 1)], 1
-    )
     ratio = None
     if hops is not None:
         padded = hops.new_zeros(sets, both.size(1), both.size(1))
         padded[:, : hops.size(1), : hops.size(2)] = hops
         ratio = torch.sigmoid(torch.cat([padded, padded.mT]).to(u.dtype) / hop_scale).unsqueeze(1)
-    similarity = 2 - 2 * graph_emd(z, both, z, both, partners, ratio=ratio, sharpness=sharpness, iterations=iterations)
-    positive = similarity[:, 0] * ((1 if hops is None else 2) / tau)
-    negatives = similarity[:, 1:] / tau + math.log((sets - 1) / shifts.numel())
-    terms = torch.cat([negatives, positive.unsqueeze(1)], 1) if positive_in_denominator else negatives
-    return (terms.logsumexp(1) - positive).mean()
+    losses = []
+    groups = max(1, min(math.ceil(sets / group), sets // 2)) if group else 1
+    for roots in torch.arange(sets, device=u.device).tensor_split(groups):
+        count, views = roots.numel(), torch.cat([roots, roots + sets])
+        own = torch.arange(count, device=u.device)
+        others = (own.unsqueeze(1) + torch.arange(1, count, device=u.device)) % count
+        partners = torch.cat(
+            [torch.cat([own + count, own]).unsqueeze(1), (others + count).repeat(2, 1), others.repeat(2, 1)], 1
+        )
+        nodes, members = _only(z, both[views])
+        similarity = 2 - 2 * graph_emd(
+            nodes,
+            members,
+            nodes,
+            members,
+            partners,
+            ratio=None if ratio is None else ratio[views],
+            sharpness=sharpness,
+            iterations=iterations,
+        )
+        positive = similarity[:, 0] * ((1 if hops is None else 2) / tau)
+        negatives = similarity[:, 1:] / tau + math.log((sets - 1) / (count - 1))
+        terms = torch.cat([negatives, positive.unsqueeze(1)], 1) if positive_in_denominator else negatives
+        losses.append(terms.logsumexp(1) - positive)
+    return torch.cat(losses).mean()
+
+
+def _only(z: Tensor, sets: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows of ``z`` that ``sets`` hold, set by set, and the sets by their numbers among these."""
+    inside = sets >= 0
+    members = torch.full_like(sets, -1)
+    members[inside] = torch.arange(int(inside.sum()), device=sets.device)
+    return z.index_select(0, sets[inside]), members
 
 
 def _stack(first: Tensor, second: Tensor) -> Tensor:

@@ -30,9 +30,9 @@ class RoSA(DropAndMask):
     hold different nodes and are compared by g-EMD, the cost of moving the one set of embeddings to the other; views of
     other roots are pushed apart. The features of the first view are perturbed adversarially.
 
-    A step contrasts ``contrast_roots`` roots of the batch, whatever the size of the graph. With ``negatives`` above 0, each
-    root has that many other roots, drawn anew in every step, for negatives instead of all; the sum over them stands
-    for the sum over all. Under the recipe, its adversary takes the place of this one, which ``robust`` no longer switches.
+    A step contrasts ``contrast_roots`` roots of the batch, whatever the size of the graph, in groups of ``contrast_group``
+    drawn anew in every step: the sum over the other roots of a group stands for the sum over all. Under the recipe, its
+    adversary takes the place of this one, which ``robust`` no longer switches.
 
     Example:
         >>> import mario
@@ -44,7 +44,7 @@ class RoSA(DropAndMask):
     # fmt: off
     tau: float = setting(0.4, low=1e-6, search=(0.1, 0.2, 0.4, 0.5, 0.7, 0.8), help="temperature of the contrast")
     contrast_roots: int = setting(128, low=2, search=(128, 256), help="roots that a step contrasts, or all if there are fewer")
-    negatives: int = setting(32, low=0, search=(0, 32), help="other roots that are negatives of a root, drawn in each step; 0 is all")
+    contrast_group: int = setting(32, low=0, search=(0, 32), help="about how many of them are contrasted with one another, drawn in each step; 0 is all")
     walk_length: int = setting(10, low=1, search=(10, 20), help="steps of a walk")
     restart: float = setting(0.5, low=0.0, high=1.0, search=(0.0, 0.5, 0.8), help="probability that a step of a walk is a return to its root")
     topology: bool = setting(True, search=(False, True), help="let the cost within a positive pair grow with the hops between nodes")
@@ -58,6 +58,11 @@ class RoSA(DropAndMask):
     robust_epsilon: float = setting(1e-3, low=0.0, search=(1e-4, 1e-3, 1e-2), help="size of the start and of an ascent step")
     robust_ascent: str = setting("sign", choices=("sign", "frobenius"), help="ε·sign(∇) (released) or ε·∇/‖∇‖_F")
     # fmt: on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.contrast_group == 1:
+            raise MarioError("contrast_group must be 0, which is all roots, or at least 2, got 1: a root needs another")
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
@@ -109,8 +114,6 @@ class RoSA(DropAndMask):
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         _, u, u_sets, *hops = alpha
         _, v, v_sets, *_ = beta
-        others = u_sets.size(0) - 1
-        drawn = 0 < self.negatives < others
         return transport_nce(
             u,
             u_sets,
@@ -119,7 +122,7 @@ class RoSA(DropAndMask):
             self.tau,
             hops=hops[0] if hops else None,
             hop_scale=self.hop_scale,
-            shifts=draw_distinct(others, self.negatives, generator) + 1 if drawn else None,
+            group=self.contrast_group,
             positive_in_denominator=self.positive_in_denominator,
             sharpness=self.sharpness,
             iterations=self.transport_iterations,
