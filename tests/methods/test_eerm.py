@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch_geometric.data import Data
 from torch_geometric.utils import to_dense_adj
 
-from mario.methods import EERM, ERM
+from mario.graphs.features import Features
+from mario.methods import EERM, ERM, eerm
 from mario.methods.eerm import candidate_nodes, draw, draw_uniformly, flip_edges, log_probability
 
 from .tiny import tiny_graph
@@ -160,6 +161,20 @@ class TestObjective:
         assert values == pytest.approx({"loss": loss.item(), "mean": mean.item(), "variance": variance.item()})
         for p, expected in zip(model.parameters(), torch.autograd.grad(loss, list(model.parameters())), strict=True):
             torch.testing.assert_close(p.grad, expected, rtol=1e-4, atol=1e-6)
+
+    def test_wide_features_are_multiplied_once_for_all_graphs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        products: list[int] = []
+        times = Features.product
+        monkeypatch.setattr(Features, "product", lambda self, w: products.append(id(times(self, w))) or times(self, w))
+        found = []
+        for wide in (False, True):
+            monkeypatch.setattr(eerm, "is_wide", lambda _, wide=wide: wide)
+            model, graph = prepared(layers=2, inner_steps=2)
+            losses = model.step(graph, torch.Generator().manual_seed(0))
+            found.append((losses, [p.grad for p in model.trained()]))
+        torch.testing.assert_close(found[1], found[0])
+        assert len(products) == 6  # of two draws of three graphs
+        assert len(set(products)) == 1
 
     def test_without_edits_it_is_erm(self) -> None:
         erm = ERM(hidden=4, layers=1)

@@ -1,5 +1,6 @@
 """Explore-to-extrapolate risk minimisation."""
 
+import copy
 import dataclasses
 from typing import ClassVar
 
@@ -8,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.graphs.features import Features, is_wide
 from mario.graphs.subgraph import subgraph
 from mario.methods.base import register
 from mario.methods.erm import ERM
@@ -66,6 +68,9 @@ class EERM(ERM):
         known = batch.train_mask & batch.seed_mask if "seed_mask" in batch else batch.train_mask
         if not known.any() or known.numel() < 2:  # a sampled subgraph may hold no training node, or hardly any
             return {}
+        if is_wide(batch.x):  # all graphs have the same features, whose product with the first weight is made once
+            batch = copy.copy(batch)
+            batch.x = Features(batch.x)
         return self.descend(batch, known, self.explore(batch, known, generator), generator)
 
     def explore(self, batch: Data, known: Tensor, generator: torch.Generator) -> Tensor:
