@@ -76,6 +76,18 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
+def read_text(path: Path) -> str:
+    """The text of a file that a user has given."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise MarioError(f"there is no file {path}") from None
+    except OSError as error:
+        raise MarioError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise MarioError(f"{path} is not text in UTF-8 ({error})") from None
+
+
 def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))

@@ -12,6 +12,7 @@ import mario.cli.run
 import mario.report.embedding_map
 from experiments.sinks.test_weights_and_biases import Fake, wandb  # noqa: F401 (a fixture)
 from mario.cli.run import run_one
+from mario.errors import MarioError
 from mario.training import Epoch
 
 SMALL = {"hidden": 8, "layers": 1, "epochs": 3, "steps_per_epoch": 3, "roots": 100, "clusters": 3, "probe_epochs": 2}
@@ -86,6 +87,22 @@ def test_a_run_that_was_stopped_ends_with_each_scalar_once(tmp_path: Path, monke
         assert found == written(tmp_path / "run")
     names = {"train/loss", "train/lr", "diagnostics/alignment", "checkpoint/ood_test", "checkpoint/align_worst"}
     assert names <= set(found)
+
+
+def test_a_sink_may_lie_in_the_folder_of_its_run(tmp_path: Path) -> None:
+    run(tmp_path / "run", tensorboard=tmp_path / "run")
+    (place,) = (tmp_path / "run").glob("mario-good-cbas-concept-*")
+    assert any(place.glob("events*"))
+    assert (tmp_path / "run" / "result.json").exists()
+
+
+def test_no_sink_is_opened_for_a_run_that_is_refused(wandb: Fake, tmp_path: Path) -> None:  # noqa: F811
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "letter.txt").write_text("dear")
+    with pytest.raises(MarioError, match="holds something that is not a run of mario"):
+        run(tmp_path / "run", tensorboard=tmp_path / "tb", wandb="shifts")
+    assert not (tmp_path / "tb").exists()
+    assert wandb.asked == []
 
 
 def test_both_sinks_are_given_the_same_and_pictures_at_the_end(wandb: Fake, tmp_path: Path) -> None:  # noqa: F811

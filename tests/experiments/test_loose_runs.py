@@ -46,7 +46,8 @@ def test_a_run_that_two_folders_hold_counts_once(tmp_path: Path) -> None:
     put(tmp_path, "b", "grace")
     put(tmp_path, "c.broken-1", "grace", seed=1)
     assert [run.digest for run in plan_of_runs(tmp_path).cases[0].runs] == ["a"]
-    write_json(tmp_path / "b" / "result.json", {})
+    run = Run.plan("good-cbas", "grace", shift="concept").as_dict()
+    write_json(tmp_path / "b" / "result.json", {**run, "scores": {}, "curve": []})
     assert [run.digest for run in plan_of_runs(tmp_path).cases[0].runs] == ["b"], "the one that is done"
 
 
@@ -58,4 +59,16 @@ def test_a_folder_without_runs_is_an_error_and_what_is_no_run_is_passed_over(tmp
     with pytest.raises(MarioError, match="holds no runs"):
         plan_of_runs(tmp_path)
     put(tmp_path, "a", "grace")
-    assert len(plan_of_runs(tmp_path).cases[0].runs) == 1
+    said: list[str] = []
+    assert len(plan_of_runs(tmp_path, said.append).cases[0].runs) == 1
+    assert [line.partition(" is left out: ")[0] for line in said] == [str(tmp_path / "x"), str(tmp_path / "y")]
+
+
+def test_a_run_that_is_done_counts_without_its_settings_file(tmp_path: Path) -> None:
+    put(tmp_path, "a", "grace")
+    run = Run.plan("good-cbas", "erm", shift="concept").as_dict()
+    write_json(tmp_path / "b" / "result.json", {**run, "scores": {}, "curve": []})
+    (tmp_path / "b" / "settings.json").write_text("{")
+    said: list[str] = []
+    assert [one.label for one in plan_of_runs(tmp_path, said.append).cases[0].runs] == ["grace", "erm"]
+    assert said == []

@@ -130,6 +130,20 @@ def test_what_several_machines_asked_for_is_merged_by_copying_folders(tiny: Stud
         read_plans(here)
 
 
+def test_folders_that_are_merged_by_copying_again_and_again_lose_no_plan(tiny: Study, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    asked = []
+    for case in ("good-cbas-concept", "good-cbas-covariate"):
+        for folder, row in ((here, "random-init"), (there, "two layers")):
+            plan = make_plan(tiny, datasets=[case], methods=[row])
+            earlier = {known.study: known for known in read_plans(folder)}
+            with_earlier(plan, tiny, earlier.get("tiny")).write(folder)
+            asked += names(plan)
+        shutil.copytree(there, here, dirs_exist_ok=True)
+    (merged,) = read_plans(here)
+    assert set(names(merged)) == set(asked)
+
+
 def test_every_seed_on_every_split(tiny: Study) -> None:
     study = read_study("tiny", TINY.replace("seeds = 2", "seeds = 2\nsplits = 3"), "tiny.toml")
     runs = make_plan(study, datasets=["good-cbas-covariate"]).cases[0]
@@ -144,7 +158,8 @@ def test_a_plan_on_another_schedule_is_not_grown(tiny: Study) -> None:
     covariate = make_plan(other, datasets=["good-cbas-covariate"])
     assert names(with_earlier(covariate, other, make_plan(tiny))) == names(covariate)
     quick = make_plan(tiny, datasets=["good-cbas-covariate"], quick=True)
-    assert with_earlier(quick, tiny, make_plan(tiny)) is quick
+    with pytest.raises(MarioError, match="of the whole of tiny: give its quick form a folder of its own, --out"):
+        with_earlier(quick, tiny, make_plan(tiny))
     fewer = read_study("tiny", TINY.replace('"random-init", "two layers"]', '"random-init"]', 1), "tiny.toml")
     grown = with_earlier(make_plan(fewer, datasets=["good-cbas-covariate"]), fewer, make_plan(tiny))
     assert ("good-cbas-concept", "two layers", 0) in names(grown), "it is still a row of the study"

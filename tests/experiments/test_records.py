@@ -1,13 +1,15 @@
 """Results in one file: taken over by another folder of runs, added to, and refused where a line is not a result."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mario.errors import MarioError
-from mario.experiments import store
+from mario.experiments import records, store
 from mario.experiments.records import read_records, take_records, write_records
 
 
@@ -52,6 +54,23 @@ def test_runs_of_two_machines_become_one_file_and_are_done_on_a_third(tmp_path: 
         assert store.look(third / store.digest(result(seed))) == store.Found("done", result=result(seed))
     assert write_records(file, third) == 3
     assert file.read_bytes() == bytes_then
+
+
+def test_two_launches_that_write_one_file_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "runs.jsonl"
+    read = records.read_records
+
+    def slow(path: Path) -> dict[str, dict[str, Any]]:
+        found = read(path)
+        time.sleep(0.05)  # the other has time to write, if it may
+        return found
+
+    monkeypatch.setattr(records, "read_records", slow)
+    for seed in range(4):
+        done(tmp_path / str(seed), result(seed))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda seed: write_records(file, tmp_path / str(seed)), range(4)))
+    assert len(read(file)) == 4
 
 
 def test_only_what_is_done_is_recorded(tmp_path: Path) -> None:

@@ -64,6 +64,9 @@ def test_a_grid_has_a_row_for_each_point() -> None:
         (("given = { hidden = 16 }", "given = 3"), "given in mine.toml must be a table of settings, got 3"),
         (("{ epochs = 2 }", "{ seeds = 0 }"), "seeds in mine.toml must be a whole number of at least 1, got 0"),
         (("cases = [", 'cases = ["good-cbas", '), "a case of mine.toml must be a table of dataset"),
+        (("seeds = 2", "given = { epochs = 9 }"), "given in mine.toml has epochs: .* say epochs of the case"),
+        (('label = "wide"', 'label = ["wide"]'), r"label of a row in mine.toml must be a word, got \['wide'\]"),
+        (("epochs = 3", 'rows = "grace"'), "rows in mine.toml must be a list, got 'grace'"),
         (('rows = ["grace"', 'rows = [3, "grace"'), "a row in mine.toml is the name of a method or a table"),
         (("epochs = 3", 'rows = ["mario"]'), "mario"),
         (("cases = [", 'cases = [{ dataset = "good-cbas", shift = "covariate" }, '), "case in mine.toml.*there twice"),
@@ -73,6 +76,18 @@ def test_what_is_wrong_is_named(change: tuple[str, str], message: str) -> None:
     assert change[0] in GOOD
     with pytest.raises(MarioError, match=message):
         read_study("mine", GOOD.replace(*change, 1), "mine.toml")
+
+
+def test_what_a_case_gives_is_not_rescaled() -> None:
+    text = GOOD.replace("seeds = 2", "seeds = 2\ngiven = { warmup = 50, patience = 7 }", 1)
+    given = read_study("mine", text, "mine.toml").jobs()[0].job.given
+    assert (given["warmup"], given["patience"]) == (50, 7)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_bytes(b"title = '\xff'")
+    with pytest.raises(MarioError, match=r"mine\.toml is not text in UTF-8"):
+        find_study(str(tmp_path / "mine.toml"))
 
 
 def test_studies_are_found_by_name_and_by_file(tmp_path: Path) -> None:

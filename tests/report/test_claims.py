@@ -72,7 +72,6 @@ def test_a_case_without_runs_keeps_a_claim_on_each_case_from_holding() -> None:
 
 def test_runs_that_are_not_done_keep_a_claim_from_holding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MODULE, "_asked", ASKED)
-    monkeypatch.setattr(MODULE, "missing_data", lambda _: None)
     claim = one(tables(1.0), "mario-above-grace")
     assert claim.verdict == "not shown"
     assert {"good-twitch-concept", "webkb-covariate", "coauthor-cs-word-concept"} <= set(claim.lacking)
@@ -86,10 +85,30 @@ def test_runs_that_are_not_done_keep_a_claim_from_holding(monkeypatch: pytest.Mo
     (first, *_) = one([short], "grace-above-supervised-small").comparisons
     assert set(first.lacking) == {"good-webkb-concept", "good-cbas-covariate", "good-webkb-covariate"}
     assert "Without data: good-cbas-concept." in numbers(one([short], "grace-above-supervised-small"))
-    monkeypatch.setattr(MODULE, "missing_data", lambda dataset: dataset == "good-cora" or None)
-    claim = one(tables(1.0), "mario-above-grace")
-    assert "good-cora-word-concept" in claim.absent
-    assert not any(name.startswith("good-cora") for name in claim.lacking), "nobody can be asked for what is not there"
+    assert "good-cora-word-concept" in one(tables(1.0), "mario-above-grace").lacking, "no plan says that it has no data"
+    missing = {"good-twitch-concept": "its files are not at hand"}
+    claim = one([collected({"good-twitch-concept": {}}, missing=missing)], "mario-above-grace")
+    assert "good-twitch-concept" in claim.absent
+    assert "good-twitch-concept" not in claim.lacking, "nobody can be asked for what is not there"
+
+
+def test_more_seeds_of_another_row_are_not_asked_of_the_compared_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MODULE, "_asked", ASKED)
+    rows = {"grace": [0.8] * 5, "mario": [0.81] * 5, "erm": [0.7] * 8}
+    claim = one([collected({"good-cbas-concept": rows})], "mario-above-grace")
+    assert "good-cbas-concept" not in claim.lacking
+    rows["mario"] = [0.81] * 4 + [None]
+    claim = one([collected({"good-cbas-concept": rows})], "mario-above-grace")
+    assert "good-cbas-concept" in claim.lacking
+
+
+def test_a_case_without_data_does_not_keep_a_claim_on_each_case_from_holding() -> None:
+    both = {"grace": [0.8] * 10, "mario": [0.8 + 0.001 * i for i in range(1, 11)]}
+    missing = {"good-twitch-concept": "its files are not at hand"}
+    study = collected({"good-cbas-concept": both, "good-twitch-concept": {}}, missing=missing)
+    claim = one([study], "mario-above-grace-everywhere")
+    assert [c.verdict for c in claim.comparisons] == ["held", "not run"]
+    assert claim.verdict == "held"
 
 
 def test_a_row_is_judged_by_the_curves_of_its_own_study() -> None:

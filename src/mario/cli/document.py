@@ -6,7 +6,7 @@ from pathlib import Path
 from mario.errors import MarioError
 from mario.experiments.plan import Collected, CollectedCase
 from mario.experiments.statistics import summarise
-from mario.files import write_text
+from mario.files import read_text, write_text
 from mario.report import claims, claims_to_markdown, to_markdown, wide_table
 from mario.report.convergence import convergence, convergence_to_markdown
 from mario.report.numbers import to_md
@@ -21,9 +21,7 @@ BEGIN_SUMMARY, END_SUMMARY = "<!-- summary: written by `mario reproduce` -->", "
 
 def check_markers(document: Path, names: Iterable[str]) -> str:
     """The text of ``document``, which must have a place for each study, or for the summary of all."""
-    if not document.is_file():
-        raise MarioError(f"there is no file {document}")
-    text = document.read_text(encoding="utf-8")
+    text = read_text(document)
     for name in () if _has(text, BEGIN_SUMMARY, END_SUMMARY) else names:
         begin, end = BEGIN.format(name), END.format(name)
         if not _has(text, begin, end):

@@ -97,7 +97,7 @@ def reproduce(
     try:
         for document in documents:
             write_tables(console, document, collected, everything)
-        write_pages(console, everything, report or out / "report.html", command=command, root=root)
+        write_pages(console, everything, report or out / "report.html", root=root)
     except MarioError as error:
         if failure is None:
             raise

@@ -1,6 +1,7 @@
 """``mario run``."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,11 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from torch_geometric.data import Data
 
 from mario import ranks
 from mario.cli.tracking import show, sinks_of
-from mario.experiments.run import Run, execute
+from mario.experiments.run import Run, claim, execute
 from mario.experiments.settings_file import read_settings_file
 from mario.experiments.sinks import Sink, followed
 from mario.files import read_json
@@ -88,15 +90,19 @@ def run_one(
         given=given,
     )
     folder = out or Path("runs") / run.digest()
-    with ranks.running(device), sinks_of(run, folder, tensorboard, wandb) as sinks:
-        _carry_out(run, folder, sinks, device=device, root=root, quiet=quiet)
+    with ranks.running(device):
+        data = run.load(root)
+        ranks.first(partial(claim, run, folder))  # a sink may lie in it, and none is opened for a run that is refused
+        with sinks_of(run, folder, tensorboard, wandb) as sinks:
+            _carry_out(run, data, folder, sinks, device=device, root=root, quiet=quiet)
 
 
-def _carry_out(run: Run, folder: Path, sinks: Sequence[Sink], *, device: str, root: Path | None, quiet: bool) -> None:
+def _carry_out(
+    run: Run, data: Data, folder: Path, sinks: Sequence[Sink], *, device: str, root: Path | None, quiet: bool
+) -> None:
     spoken = ranks.rank() == 0  # one of the ranks is enough
     console = Console(quiet=quiet or not spoken)
     complaints = Console(stderr=True, quiet=not spoken)
-    data = run.load(root)
     for fault in data.faults:
         complaints.print(f"known fault of {run.dataset}: {fault}", style="yellow", highlight=False, markup=False)
     done = (folder / "result.json").exists()

@@ -1,6 +1,6 @@
 """Runs that no plan asked for, such as those of ``mario run``: a plan made of what is there."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,14 @@ from mario.files import read_json
 CASE = ("dataset", "domain", "shift", "setting")
 
 
-def plan_of_runs(folder: Path) -> Plan:
+def plan_of_runs(folder: Path, complain: Callable[[str], None] | None = None) -> Plan:
     """A plan of every run in ``folder``, grouped by dataset, domain, shift and setting.
 
-    Runs of one method with other settings are rows of their own, labelled by what differs.
+    Runs of one method with other settings are rows of their own, labelled by what differs. ``complain`` is told of
+    folders that are left out because what they hold cannot be read.
     """
-    found = _once(path for path in sorted(folder.glob("*/settings.json")) if ".broken-" not in path.parent.name)
+    there = {path.parent for name in ("settings.json", "result.json") for path in folder.glob(f"*/{name}")}
+    found = _once((path for path in sorted(there) if ".broken-" not in path.name), complain)
     if not found and (folder / "settings.json").is_file():
         raise MarioError(f"{folder} is a single run: give the folder that it lies in, {folder.resolve().parent}")
     if not found:
@@ -56,23 +58,25 @@ def plan_of_runs(folder: Path) -> Plan:
     )
 
 
-def _once(paths: Iterable[Path]) -> list[tuple[str, dict[str, Any]]]:
+def _once(folders: Iterable[Path], complain: Callable[[str], None] | None) -> list[tuple[str, dict[str, Any]]]:
     """The folder and the settings of each run; of one that several folders hold, the first that is done counts."""
     found: dict[str, tuple[str, dict[str, Any]]] = {}
-    for path in sorted(paths, key=lambda path: not (path.parent / "result.json").exists()):
-        if run := _read(path):
-            found.setdefault(store.digest(run), (path.parent.name, run))
+    for folder in sorted(folders, key=lambda folder: not (folder / "result.json").exists()):
+        try:
+            run = store.read_result(folder) or _settings(folder / "settings.json")
+        except MarioError as error:
+            if complain:
+                complain(f"{folder} is left out: {error}")
+            continue
+        found.setdefault(store.digest(run), (folder.name, run))
     return sorted(found.values(), key=lambda one: one[0])
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    """The settings of a run; nothing of what is no run, or is broken."""
-    try:
-        run = read_json(path)
-    except MarioError:
-        return None
-    known = (*CASE, "method", "split_seed", "seed", "settings")
-    return run if isinstance(run, dict) and all(key in run for key in known) else None
+def _settings(path: Path) -> dict[str, Any]:
+    run = read_json(path)
+    if not isinstance(run, dict) or not set(store.DECIDES) <= run.keys():
+        raise MarioError(f"{path} does not describe a run")
+    return run
 
 
 def _labels(runs: Sequence[Mapping[str, Any]]) -> list[str]:

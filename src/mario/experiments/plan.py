@@ -6,8 +6,10 @@ name of its own for its files, and what several files ask for one study is its p
 """
 
 import dataclasses
+import hashlib
 import os
 import re
+import socket
 import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -20,7 +22,7 @@ from mario.experiments import store
 from mario.experiments.job import Job
 from mario.experiments.run import Run
 from mario.experiments.study import PAPER, Study
-from mario.files import read_json, write_json, write_text
+from mario.files import cache_folder, read_json, write_json, write_text
 from mario.graphs.catalogue import CATALOGUE
 from mario.graphs.files import locate
 
@@ -225,8 +227,13 @@ def with_earlier(plan: Plan, study: Study, earlier: Plan | None, root: str | os.
     not kept: a table has one.
     """
     before = {(case.name, run.label, run.digest): run for case in earlier.cases for run in case.runs} if earlier else {}
-    if earlier is None or earlier.quick != plan.quick or not before:
+    if earlier is None or not before:
         return plan
+    if earlier.quick != plan.quick:
+        there, asked = ("quick form", "whole") if earlier.quick else ("whole", "quick form")
+        raise MarioError(
+            f"the runs there are of the {there} of {plan.study}: give its {asked} a folder of its own, --out"
+        )
     again = make_plan(
         study,
         seeds=1 + max(run.seed for run in before.values()),
@@ -280,13 +287,21 @@ def missing_data(dataset: str, root: str | os.PathLike[str] | None = None) -> st
 
 
 def _origin(folder: Path) -> str:
-    """The name of this folder of runs in the names of its plans, drawn once."""
-    path = folder / "plans" / ".origin"
-    with suppress(OSError):
-        if re.fullmatch("[0-9a-f]{8}", known := path.read_text(encoding="utf-8").strip()):
+    """The name of this folder of runs in the names of its plans. A copy, here or on another machine, has another."""
+    return hashlib.sha256(f"{_machine()} {folder.resolve()}".encode()).hexdigest()[:8]
+
+
+def _machine() -> str:
+    """What this machine drew once, and not in a folder that is copied; its name where nothing can be kept."""
+    path = cache_folder() / "machine"
+    with suppress(OSError, UnicodeDecodeError):
+        if re.fullmatch("[0-9a-f]{32}", known := path.read_text(encoding="utf-8").strip()):
             return known
-    drawn = uuid.uuid4().hex[:8]
-    write_text(path, f"{drawn}\n")
+    drawn = uuid.uuid4().hex
+    try:
+        write_text(path, f"{drawn}\n")
+    except MarioError:
+        return socket.gethostname()
     return drawn
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from mario.errors import MarioError
 from mario.experiments import store
-from mario.files import write_json, write_text
+from mario.files import locked, write_json, write_text
 
 
 def read_records(path: Path) -> dict[str, dict[str, Any]]:
@@ -38,13 +38,11 @@ def write_records(path: Path, runs: Path) -> int:
 
     The same results give the same bytes, whichever were there first.
     """
-    kept = read_records(path)
-    for file in runs.glob("*/result.json"):
-        result = store.read_result(file.parent)
-        if result is not None:
-            kept[store.digest(result)] = result
-    lines = [json.dumps(kept[name], ensure_ascii=False, separators=(",", ":")) + "\n" for name in sorted(kept)]
-    write_text(path, "".join(lines))
+    done = [store.read_result(file.parent) for file in runs.glob("*/result.json")]
+    with locked(path):  # another launch may have the same file
+        kept = read_records(path) | {store.digest(result): result for result in done if result is not None}
+        lines = [json.dumps(kept[name], ensure_ascii=False, separators=(",", ":")) + "\n" for name in sorted(kept)]
+        write_text(path, "".join(lines))
     return len(kept)
 
 

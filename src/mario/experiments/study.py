@@ -206,7 +206,8 @@ def _given(case: Case, row: Row) -> dict[str, Any]:
     base = {key: value for key, value in base.items() if key not in ("epochs", "steps_per_epoch")}
     own = complete_settings(*place, base)
     schedule = {"epochs": case.epochs, "steps_per_epoch": steps}
-    return {**base, **schedule, **_rescaled(own, case.epochs, steps), **row.given}
+    rescaled = {key: value for key, value in _rescaled(own, case.epochs, steps).items() if key not in case.given}
+    return {**base, **schedule, **rescaled, **row.given}
 
 
 def _rescaled(own: Mapping[str, Any], epochs: int, steps: int) -> dict[str, Any]:

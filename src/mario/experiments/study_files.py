@@ -17,6 +17,7 @@ from typing import Any
 
 from mario.errors import MarioError
 from mario.experiments.study import PAPER, SHOWN, Case, Row, Study
+from mario.files import read_text
 from mario.graphs.catalogue import CATALOGUE
 from mario.graphs.rules import SETTINGS, choose
 from mario.methods import REGISTRY, find
@@ -50,9 +51,7 @@ def find_study(name: str) -> Study:
     """
     if name.endswith(".toml"):
         path = Path(name)
-        if not path.is_file():
-            raise MarioError(f"there is no file {path}")
-        return read_study(path.stem, path.read_text(encoding="utf-8"), str(path))
+        return read_study(path.stem, read_text(path), str(path))
     if name not in study_names():
         near = difflib.get_close_matches(name, study_names(), n=1)
         meant = f"did you mean '{near[0]}'? " if near else ""
@@ -138,7 +137,7 @@ def _case(
             "quick": {**told["quick"], **quick, "given": {**told["quick"]["given"], **quick.get("given", {})}},
         }
     labels = [row.label for row in rows]
-    named = [label for name in told.get("rows", []) for label in (others if name == OTHERS else [name])]
+    named = [label for name in _list(told, "rows", where) for label in (others if name == OTHERS else [name])]
     for label in named:
         choose(f"row of a case in {where}", label, tuple(labels))
     for key in ("matched", "one_split"):
@@ -150,6 +149,8 @@ def _case(
         for key in ("seeds", "splits", "checkpoints", "epochs"):
             if key in part and (key, part[key]) != ("epochs", "own"):
                 _check_count(key, part[key], where)
+        if "epochs" in part["given"]:
+            raise MarioError(f"given in {where} has epochs: one schedule is for all rows, so say epochs of the case")
     quick = {key: None if (key, value) == ("epochs", "own") else value for key, value in told["quick"].items()}
     domain = told.get("domain", card.domains[0])
     return Case(
@@ -181,6 +182,9 @@ def _rows(
             raise MarioError(f"a row in {where} is the name of a method or a table with {', '.join(_ROW_KEYS)}")
         _check_keys(entry, _ROW_KEYS, f"a row of {where}")
         _check_given(entry, where)
+        for key in ("label", "method", "paper"):
+            if not isinstance(entry.get(key, ""), str):
+                raise MarioError(f"{key} of a row in {where} must be a word, got {entry[key]!r}")
     named = {entry.get("method", entry.get("label")) for entry in entries}
     rows: list[Row] = []
     others: list[str] = []

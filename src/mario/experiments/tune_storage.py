@@ -87,9 +87,9 @@ def open_storage(
                     heartbeat_stale_trial_callback=lost,
                 )
         except ImportError as error:
-            needed = "mario-gcl[postgres]" if "psycopg" in url else "the driver that it names"
+            hint = ": pip install 'mario-gcl[postgres]'" if "psycopg" in url else ""
             raise MarioError(
-                f"the storage {without_password(url)} needs a driver: pip install '{needed}' ({_first_line(error)})"
+                f"the storage {without_password(url)} needs a driver{hint} ({_first_line(error)})"
             ) from None
         except sqlalchemy.exc.ArgumentError:
             raise MarioError(f"the storage {without_password(url)} is neither a file nor a database URL") from None

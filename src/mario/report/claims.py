@@ -14,7 +14,7 @@ from importlib import resources
 from statistics import fmean, median
 from typing import Any
 
-from mario.experiments.plan import Collected, CollectedCase, missing_data
+from mario.experiments.plan import Collected, CollectedCase
 from mario.experiments.statistics import holm
 from mario.experiments.study import PAPER, Case, Study
 from mario.experiments.study_files import find_study
@@ -88,7 +88,7 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        verdicts = {comparison.verdict for comparison in self.comparisons}
+        verdicts = {one.verdict for one in self.comparisons if one.case not in self.absent}
         if verdicts <= {NOT_RUN}:
             return NOT_RUN
         if self.quick:
@@ -126,10 +126,13 @@ def _claim(entry: Mapping[str, Any], studies: Sequence[Collected], rows: Mapping
     found, lacking = [], dict[str, None]()
     for label, against in _compared(entry["compare"], here):
         wanted = _asked(entry, label, against)
-        absent |= {name for name, case in wanted.items() if name not in cases and missing_data(case.dataset)}
-        asked = {name: cases.get(name, case) for name, case in wanted.items() if name not in absent}
         whole = pool_cases(cases.values(), label, against, score=score)
-        short = [name for name, case in asked.items() if (whole.pairs.get(name, 0) if whole else 0) < _runs(case)]
+        there = whole.pairs if whole else {}
+        short = [
+            name
+            for name, case in wanted.items()
+            if name not in absent and there.get(name, 0) < _pairs_asked(studies, case, label, against)
+        ]
         lacking |= dict.fromkeys(short)
         parts = [[case] for case in cases.values()] if entry.get("each") == "case" else [list(cases.values())]
         for part in parts:
@@ -177,9 +180,11 @@ def _paper_study(name: str) -> Study:
     return find_study(name)
 
 
-def _runs(case: Case | CollectedCase) -> int:
-    """How many runs a row has in it, if all are done."""
-    return len(case.pairs) if isinstance(case, Case) else case.asked
+def _pairs_asked(studies: Iterable[Collected], case: Case, label: str, against: str) -> int:
+    """How many pairs there are if all is done: of the runs that were asked for, else of those of the paper's study."""
+    planned = [run for one in studies for known in one.plan.cases if known.name == case.name for run in known.runs]
+    of_row = [{(run.split_seed, run.seed) for run in planned if run.label == row} for row in (label, against)]
+    return len(of_row[0] & of_row[1]) if all(of_row) else len(case.pairs)
 
 
 def _asked(entry: Mapping[str, Any], label: str, against: str) -> dict[str, Case]:

@@ -51,13 +51,13 @@ def claims_to_html(claims: Iterable[Claim]) -> str:
         rows.append(
             f'<tr class="{claim.verdict.replace(" ", "-")}" data-label="{escape(claim.name)}">'
             f'<td data-sort="{order.index(claim.verdict)}"><span class="verdict">{claim.verdict}</span></td>'
-            f'<th scope="row" data-sort="{place}">{escape(claim.claim)}.'
+            f'<th scope="row">{escape(claim.claim)}.'
             f'<span class="said"><q>{escape(claim.said)}</q> {escape(claim.where)}</span></th>'
             f'<td data-sort="{place}"><ul>{lines}</ul></td></tr>'
         )
     caption = "The paper’s claims, and what the runs say"
     heads = "".join(
-        f'<th scope="col" data-column="{i}" data-type="number">{head}</th>'
+        f'<th scope="col" data-column="{i}">{head}</th>'
         for i, head in enumerate(("Verdict", "Claim", "What the runs say"))
     )
     return (

@@ -172,6 +172,25 @@ def test_what_cannot_be_drawn_is_left_out_and_said(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.usefixtures("unsaved")
+def test_a_fault_in_one_picture_does_not_cost_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def faulty(folder: Path, root: Path | None) -> MapData:
+        raise KeyError("xy")
+
+    monkeypatch.setattr("mario.report.maps.map_of", faulty)
+    said: list[str] = []
+    results = [r | {"folder": "runs/x"} for r in RUNS]
+    pictures = draw(study(("map", "curves"), case("a", results)), tmp_path, complain=said.append)
+    assert names(pictures) == ["mine-curves-a-concept"]
+    assert said == ["no picture mine-map-a-concept: a fault of mario, KeyError('xy')"]
+
+
+def test_label_rates_need_test_groups(tmp_path: Path) -> None:
+    said: list[str] = []
+    assert draw(study(("label-rates",), case("good-cbas", [])), tmp_path, complain=said.append) == []
+    assert "label rates are of a graph with test groups, such as elliptic, and this one has none" in said[0]
+
+
+@pytest.mark.usefixtures("unsaved")
 def test_label_rates_come_from_the_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 

@@ -59,3 +59,15 @@ def test_other_settings_and_none() -> None:
     assert "tau 0.2" in grid(RESULTS, down="tau", across="gamma").description
     with pytest.raises(MarioError, match="gamma and ratio"):
         grid(RESULTS, across="ratio")
+
+
+def test_values_may_be_words() -> None:
+    runs = [
+        {"method": "grace", "settings": {"encoder": encoder, "tau": tau}, "scores": {"ood_val": 0.5, "ood_test": 0.4}}
+        for encoder in ("sage", "gcn", None)
+        for tau in (0.5, 0.25)
+    ]
+    drawing = grid(runs, down="encoder", across="tau")
+    labels = [label.get_text() for label in drawing.figure.axes[0].get_yticklabels()]
+    assert labels == ["None", "gcn", "sage"]
+    assert "OOD test at encoder gcn: 40.0, 40.0." in drawing.description

@@ -61,9 +61,10 @@ def draw(
         name = "-".join(part for part in (collected.plan.study, kind, case, apart) if part)
         try:
             drawing = make()
-        except MarioError as error:
+        except Exception as error:  # hours of runs are behind it: one picture must not cost the page
             if complain:
-                complain(f"no picture {name}: {error}")
+                known = isinstance(error, MarioError)
+                complain(f"no picture {name}: {error if known else f'a fault of mario, {error!r}'}")
             continue
         pictures.append(
             Picture(

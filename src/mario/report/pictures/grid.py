@@ -36,7 +36,7 @@ def grid(results: Iterable[Result], *, down: str = "gamma", across: str = "clust
             cells.setdefault((settings[down], settings[across]), []).append(result)
     if not cells:
         raise MarioError(f"results must hold runs with the settings {down} and {across}, got none")
-    downs, acrosses = (sorted({key[axis] for key in cells}) for axis in (0, 1))
+    downs, acrosses = (sorted({key[axis] for key in cells}, key=_numbers_first) for axis in (0, 1))
     tables = {}
     for score, _ in _SCORES:
         table = np.full((len(downs), len(acrosses), 2), np.nan)
@@ -52,8 +52,8 @@ def grid(results: Iterable[Result], *, down: str = "gamma", across: str = "clust
         for axis, (score, name) in zip(axes, _SCORES, strict=True):
             _heat(axis, tables[score], several=max(map(len, cells.values())) > 1)
             axis.set_title(f"{name} {metric_of(results)}, %", loc="left")
-            axis.set_xticks(np.arange(len(acrosses)) + 0.5, [f"{value:g}" for value in acrosses])
-            axis.set_yticks(np.arange(len(downs)) + 0.5, [f"{value:g}" for value in downs])
+            axis.set_xticks(np.arange(len(acrosses)) + 0.5, [_shown(value) for value in acrosses])
+            axis.set_yticks(np.arange(len(downs)) + 0.5, [_shown(value) for value in downs])
             axis.set_xlabel(NAMES.get(across, across))
             if best is not None:
                 _frame(axis, best)
@@ -63,6 +63,14 @@ def grid(results: Iterable[Result], *, down: str = "gamma", across: str = "clust
         title or f"Scores for values of {down} and {across}",
         f"Mean {metric_of(results)} in percent. " + _in_words(tables, best, downs, acrosses, (down, across)),
     )
+
+
+def _numbers_first(value: Any) -> tuple[bool, Any]:
+    return (False, value) if isinstance(value, int | float) else (True, str(value))
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
 
 def _heat(axis: Any, table: np.ndarray, several: bool) -> None:
@@ -104,10 +112,10 @@ def _in_words(tables: dict[str, np.ndarray], best: Any, downs: list, acrosses: l
         i, j = best
         validation, test = (tables[score][i, j, 0] for score, _ in _SCORES)
         sentences.append(
-            f"Best on OOD validation: {names[0]} {downs[i]:g}, {names[1]} {acrosses[j]:g}: {validation:.1f} on OOD "
-            f"validation, {test:.1f} on OOD test."
+            f"Best on OOD validation: {names[0]} {_shown(downs[i])}, {names[1]} {_shown(acrosses[j])}: "
+            f"{validation:.1f} on OOD validation, {test:.1f} on OOD test."
         )
     for i, value in enumerate(downs):
         row = ", ".join(f"{mean:.1f}" if np.isfinite(mean) else "none" for mean in tables["ood_test"][i, :, 0])
-        sentences.append(f"OOD test at {names[0]} {value:g}: {row}.")
+        sentences.append(f"OOD test at {names[0]} {_shown(value)}: {row}.")
     return " ".join(sentences)

@@ -37,6 +37,8 @@ def label_counts(data: Any) -> list[Counts]:
         >>> counts[0], counts[-1].name
         (Counts(name='Tr', nodes=10, labelled=5, positive=5), 'T9')
     """
+    if "groups" not in data:
+        raise MarioError("label rates are of a graph with test groups, such as elliptic, and this one has none")
     found = [_counts("Tr", data, data.train_mask), _counts("Val", data, data.ood_val_mask)]
     for place, name in enumerate(data.groups):
         found.append(_counts(name, data, data.ood_test_mask & (data.group_id == place)))

@@ -3,10 +3,10 @@
 A study's table is ``<div class="scroll" role="region" tabindex="0"><table class="wide">`` (the long form's ``long``)
 with a caption and ``scope`` on every head; a ``<ul class="notes">`` comes after it. For a script:
 
-- every head that a column can be sorted by has ``data-column`` (its place, from 0) and ``data-type`` (``number`` or
-  ``text``); heads that span several columns have neither;
-- every cell of the body has ``data-sort``: a number, or for the row's head its place in the plan, so that sorting by
-  column 0 brings back the first order; an empty one belongs last, whichever way is sorted;
+- every head that a column can be sorted by has ``data-column`` (its place, from 0); heads that span several columns
+  have none;
+- every cell of the body has ``data-sort``, a number; an empty one belongs last, whichever way is sorted. The head of a
+  row has none: it is sorted by name;
 - every row has ``data-label``, the long form's rows and the wide form's heads of cases ``data-case``, to filter by.
 
 For a style sheet: rows are ``subject``, ``control``, ``supervised`` or ``compared``. Cells are ``id``, ``ood``,
@@ -51,9 +51,7 @@ def long_to_html(rows: Sequence[LongRow], *, caption: str) -> str:
     """
     shown = [name for name in COLUMNS if name != "study"]
     heads = "".join(
-        f'<th scope="col" data-column="{i}" data-type="{"text" if name in _WORDS else "number"}">'
-        f"{escape(name.replace('_', ' '))}</th>"
-        for i, name in enumerate(shown)
+        f'<th scope="col" data-column="{i}">{escape(name.replace("_", " "))}</th>' for i, name in enumerate(shown)
     )
     body = "\n".join(_long_row(row, shown) for row in rows)
     return _framed("long", caption, "", f"<tr>{heads}</tr>", body)
@@ -76,7 +74,7 @@ def _groups(table: WideTable) -> str:
 
 
 def _heads(table: WideTable) -> str:
-    top = ['<th scope="col" rowspan="2" data-column="0" data-type="text">Method</th>']
+    top = ['<th scope="col" rowspan="2" data-column="0">Method</th>']
     at = 0
     for head, width in table.cases:
         metric = escape(table.columns[at].metric_name)
@@ -86,13 +84,13 @@ def _heads(table: WideTable) -> str:
         )
         at += width
     below = [
-        f'<th scope="col" data-column="{i}" data-type="number">{escape(column.head)}</th>'
+        f'<th scope="col" data-column="{i}">{escape(column.head)}</th>'
         for i, column in enumerate(table.columns, start=1)
     ]
     if table.overall:
         top.append('<th scope="colgroup">all cases</th>')
         against = escape(table.overall_against)
-        below.append(f'<th scope="col" data-column="{at + 1}" data-type="number">OOD − {against}</th>')
+        below.append(f'<th scope="col" data-column="{at + 1}">OOD − {against}</th>')
     return f"<tr>{''.join(top)}</tr>\n<tr>{''.join(below)}</tr>"
 
 
@@ -104,7 +102,7 @@ def _row(table: WideTable, i: int) -> str:
     kind = "control" if label in table.controls else "supervised" if label in table.supervised else "compared"
     kind = "subject" if label == table.subject else kind
     name = escape(label)
-    return f'<tr class="{kind}" data-label="{name}"><th scope="row" data-sort="{i}">{name}</th>{"".join(cells)}</tr>'
+    return f'<tr class="{kind}" data-label="{name}"><th scope="row">{name}</th>{"".join(cells)}</tr>'
 
 
 def _cell(cell: Cell, column: Column) -> str:
@@ -178,7 +176,7 @@ def _long_row(row: LongRow, shown: Sequence[str]) -> str:
         if name in ("p", "p_holm") and isinstance(value, float):
             text = p_value(value)
         if name == "label":
-            cells.append(f'<th scope="row" data-sort="{escape(text)}">{escape(text)}</th>')
+            cells.append(f'<th scope="row">{escape(text)}</th>')
         else:
             cells.append(f'<td data-sort="{"" if value is None else escape(str(value))}">{escape(text)}</td>')
     return f'<tr data-label="{escape(row.label)}" data-case="{escape(row.case)}">{"".join(cells)}</tr>'
