@@ -16,8 +16,6 @@ from benchmarks.measuring import parser, save
 from mario.graphs.catalogue import CATALOGUE
 from mario.graphs.files import locate
 
-LIMIT_GIB = 3.0
-
 
 def measure(method: str, steps: int) -> tuple[float, float]:
     """Peak resident memory in GiB and wall time in seconds of one run."""
@@ -47,7 +45,7 @@ def main() -> None:
         peak, seconds = measure(method, 1 if given.quick else given.steps)
         rows.append({"method": method, "peak_gib": peak, "wall": seconds})
         print(f"{method}: {peak:.2f} GiB, {seconds:.0f} s", flush=True)
-    save(given, "full_batch", {"steps": given.steps, "limit_gib": LIMIT_GIB, "rows": rows})
+    save(given, "full_batch", {"steps": given.steps, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -41,9 +41,9 @@ def test_losses_and_gradients(n: int, keep: int, tau: float, monkeypatch: pytest
 @pytest.mark.parametrize("n", [1, 2, 7, 20])
 @pytest.mark.parametrize("keep", [0, 2**10, 2**20])
 @pytest.mark.parametrize(("tau", "cmi_tau"), [(0.2, 1.0), (1.0, 0.3)])
-@pytest.mark.parametrize("clusters", [1, 3, 50])
+@pytest.mark.parametrize(("clusters", "gamma"), [(1, 0.7), (3, 0.7), (3, -0.3), (50, 0.7)])
 def test_less_the_conditional_term(
-    n: int, keep: int, tau: float, cmi_tau: float, clusters: int, monkeypatch: pytest.MonkeyPatch
+    n: int, keep: int, tau: float, cmi_tau: float, clusters: int, gamma: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tiles, "_TILE", 4)
     monkeypatch.setattr(tiles, "_KEEP", keep)
@@ -58,9 +58,9 @@ def test_less_the_conditional_term(
         moved = torch.randint(clusters, (n,), generator=generator)
         clusters_u = torch.where(torch.rand(n, generator=generator) < 0.5, clusters_v, moved)
         a, b = u.clone().requires_grad_(), u.clone().requires_grad_()
-        loss = contrast(a, Conditional(clusters_u, clusters_v, cmi_tau, 0.7))
+        loss = contrast(a, Conditional(clusters_u, clusters_v, cmi_tau, gamma))
         term = conditional_mi(b, plain, clusters_u, clusters_v, cmi_tau)
-        expected = info_nce(b, plain, tau) - 0.7 * term
+        expected = info_nce(b, plain, tau) - gamma * term
         torch.testing.assert_close(loss, expected, rtol=1e-12, atol=1e-12)
         (weight * loss).backward()
         (weight * expected).backward()
@@ -115,6 +115,8 @@ def test_clusters_that_make_no_sense_are_told() -> None:
         contrast(u.float(), Conditional(clusters, clusters[:2]))
     with pytest.raises(MarioError, match=r"tau must be larger .* got 0\.001"):
         contrast(u.float(), Conditional(clusters, clusters, tau=1e-3))
+    with pytest.raises(MarioError, match=r"clusters must be numbers below 2\^31"):
+        contrast(u.float(), Conditional(clusters, clusters + 2**32))
 
 
 def test_a_temperature_that_needs_a_shift_is_refused() -> None:

@@ -205,9 +205,7 @@ class TestOneNode:
 
     @every_encoder
     def test_batch_norm_cannot_be_trained_on_it(self, kind: str) -> None:
-        with pytest.raises(
-            MarioError, match="batch norm cannot be trained on a graph of one node: set batch_norm=False"
-        ):
+        with pytest.raises(MarioError, match="batch norm cannot be trained on one row, a graph of one node"):
             make(kind)(torch.ones(1, FEATURES).double(), self.edge_index)
 
     @every_encoder

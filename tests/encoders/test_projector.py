@@ -46,6 +46,8 @@ def test_a_width_below_one_is_an_error(bad: dict[str, int]) -> None:
 
 def test_one_row_cannot_train_batch_norm(h: torch.Tensor) -> None:
     projector = Projector(4)
-    with pytest.raises(MarioError, match="batch norm cannot be trained on one row: set batch_norm=False"):
+    with pytest.raises(
+        MarioError, match="batch norm cannot be trained on one row, a graph of one node: set batch_norm=False"
+    ):
         projector(h[:1])
     assert projector.eval()(h[:1]).shape == (1, 4)

@@ -327,16 +327,6 @@ def test_features_of_another_dtype_keep_theirs(dtype: torch.dtype, generator: to
     torch.testing.assert_close(gradient.double(), expected, atol=tolerance, rtol=tolerance)
 
 
-@pytest.mark.parametrize("kind", ["sparse", "full"])
-def test_to_another_dtype(kind: str, generator: torch.Generator) -> None:
-    A = sparse(30, 20, generator, kept=0.05 if kind == "sparse" else 1.0)
-    P = Propagation.from_matrix(A.to_sparse_csr())
-    assert P.to("cpu", torch.float64) is P
-    single = P.to(dtype=torch.float32)
-    assert (P.dtype, single.dtype, single.device.type) == (torch.float64, torch.float32, "cpu")
-    torch.testing.assert_close(single(torch.eye(20)), A.float())
-
-
 def test_the_order_of_edges_does_not_matter(generator: torch.Generator) -> None:
     edge_index, num_nodes = large()
     order = torch.randperm(edge_index.size(1), generator=generator)

@@ -166,7 +166,9 @@ class TestMany:
         LinearProbe(epochs=1).fit_predict_many([z], y, [z], 3, range(5))
         monkeypatch.setattr(module, "BYTES", 2 * 60 * 7 * 4 * 2)
         LinearProbe(epochs=1).fit_predict_many([z] * 5, y, [z] * 5, 3, range(5))
-        assert sizes == [(1, 2), (1, 2), (1, 1), (2, 1), (2, 1), (1, 1)]
+        monkeypatch.setattr(module, "TRANSPOSED", 100)
+        LinearProbe(epochs=1).fit_predict_many([z] * 3, y, [z] * 3, 3, range(3))
+        assert sizes == [(1, 2), (1, 2), (1, 1), (2, 1), (2, 1), (1, 1), *[(1, 1)] * 3]
 
     def test_the_optimum_starts_from_the_one_before(
         self, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch

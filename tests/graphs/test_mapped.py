@@ -10,12 +10,14 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+import mario
+from mario.encoders import propagation
 from mario.errors import MarioError
 from mario.graphs import check_graph, load_mapped, save_mapped, training_graph
 from mario.graphs.csr import CSR
-from mario.graphs.mapped import is_mapped
 from mario.graphs.paging import mapping_of
 from mario.graphs.samplers import Clusters, Neighbours, RandomWalk, Sampler
+from mario.graphs.subgraph import count_nodes
 
 
 def graph(*, nodes: int = 60, symmetric: bool = True, ordered: bool = True, seed: int = 0) -> Data:
@@ -55,8 +57,8 @@ def folder(tmp_path: Path) -> Path:
 def test_what_was_saved_comes_back_and_stays_on_disk(folder: Path) -> None:
     loaded = load_mapped(folder)
     assert same(graph(), loaded)
-    assert is_mapped(loaded)
-    assert not is_mapped(graph())
+    assert mapping_of(loaded.x) is not None
+    assert mapping_of(graph().x) is None
     assert all(mapping_of(value) is not None for _, value in loaded if isinstance(value, torch.Tensor))
     check_graph(loaded)
     assert (loaded.num_nodes, loaded.num_features, loaded.is_undirected()) == (60, 5, True)
@@ -114,7 +116,7 @@ def test_every_sampler_draws_the_batches_of_the_graph_in_memory(folder: Path) ->
         for seed in range(5):
             batches = [sampler.sample(torch.Generator().manual_seed(seed)) for sampler in (ours, plain)]
             assert same(*batches)
-            assert not is_mapped(batches[0])
+            assert mapping_of(batches[0].x) is None
 
 
 def test_an_edge_attribute_that_was_added_follows_its_edge(folder: Path) -> None:
@@ -153,6 +155,16 @@ def test_training_does_not_copy_the_features(folder: Path) -> None:
     memory = graph()
     memory.setting = "inductive"
     assert same(training_graph(data), training_graph(memory))
+
+
+def test_nothing_of_the_whole_graph_stays_in_memory_after_it_was_embedded(folder: Path) -> None:
+    data = load_mapped(folder)
+    model = mario.GRACE(hidden=4, layers=2, epochs=1, steps_per_epoch=1, roots=3).fit(data)
+    known = propagation.propagation_of(data.edge_index, count_nodes(data))
+    assert propagation.propagation_of(data.edge_index, count_nodes(data)) is known, "as ever while nothing is embedded"
+    z = model.transform(data)
+    assert propagation.propagation_of(data.edge_index, count_nodes(data)) is not known
+    torch.testing.assert_close(model.transform(data), z, rtol=0, atol=0)
 
 
 def test_a_half_written_folder_is_no_graph(folder: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What every method has: here, `compiled`, and that a model is saved under the name of its own class."""
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ def noticing(calls: list[int], finish: Callable[[int, Tensor], Tensor], layer: i
 def test_compiled_rows_give_the_same_loss_gradients_and_embeddings(monkeypatch: pytest.MonkeyPatch) -> None:
     # torch traces and runs what it traced; the C++ that it can make of that is for tests/integration.
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    monkeypatch.setenv("CXX", sys.executable)  # whatever there is: nothing is compiled
     calls: list[int] = []
     models = []
     for compiled in (False, True):
@@ -39,6 +41,16 @@ def test_compiled_rows_give_the_same_loss_gradients_and_embeddings(monkeypatch: 
     for (name, p), q in zip(model.named_parameters(), compiled_model.parameters(), strict=True):
         assert (p.grad is None and q.grad is None) or torch.equal(p.grad, q.grad), name
     assert torch.equal(z, z_fast)
+
+
+def test_without_a_compiler_there_is_a_word_before_anything_is_trained(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    GRACE(hidden=6, layers=1, epochs=1, compiled=True).place(4, 0)  # a model that was trained elsewhere can be loaded
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(mario.MarioError, match=r"needs a C\+\+ compiler and there is none: install g\+\+"):
+        GRACE(hidden=6, layers=1, epochs=1, compiled=True).fit(tiny_graph())
 
 
 def test_a_class_without_a_name_of_its_own_is_not_saved_as_another(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from mario.errors import MarioError
 from mario.methods import ERM, GRACE, MARIO, two_view
 from mario.training import train
 from mario.training.streams import STEP, stream
+from methods.tiny import tiny_graph
 from training.test_loop import GRAPH, Rows, Toy
 from two_ranks import on_two_ranks
 
@@ -309,6 +310,21 @@ def whole_graph(rank: int) -> tuple[str, int]:
         warnings.simplefilter("always")
         GRACE(**settings).fit(PARTS[0])
     return said, sum("every rank has the whole graph" in str(one.message) for one in caught)
+
+
+def gathered_walks(rank: int) -> list[int]:
+    found = []
+    for roots in (40, 2):
+        settings: dict[str, Any] = {"hidden": 8, "layers": 1, "epochs": 2, "steps_per_epoch": 2, "roots": roots}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            GRACE(**settings, sampling="random_walk", gather=True).fit(tiny_graph())
+        found.append(sum("is its own negative: batches of" in str(one.message) for one in caught))
+    return found
+
+
+def test_nodes_that_ranks_have_in_common_are_told_of_once() -> None:
+    assert on_two_ranks(gathered_walks) == [[1, 0]] * 2
 
 
 def test_ranks_that_all_have_the_whole_graph() -> None:

@@ -46,6 +46,8 @@ class Conditional:
         if not RepeatedInfoNCE.fits(u, self.tau):
             raise MarioError(f"tau must be larger for sums of e^(1/tau) to fit {u.dtype}, got {self.tau}")
         check_clusters(u, self.clusters_u, self.clusters_v)
+        if u.size(0) and max(int(part.abs().max()) for part in (self.clusters_u, self.clusters_v)) >= 2**31:
+            raise MarioError("clusters must be numbers below 2^31")
 
     def pays(self) -> bool:
         """Whether these pairs are summed sooner among all pairs, at hand in InfoNCE, than cluster by cluster.
@@ -139,6 +141,7 @@ class _Among:
         self.first, self.second = ([clusters[rows] for rows in parts] for clusters in narrow)
         self.own: list[Tensor] = []  # exponent of each row's own pair
         self.totals: list[Tensor] = []  # Σ e^{exponent} of each row
+        self.agree = [a == b for a, b in zip(self.first, self.second, strict=True)]
         self.shares: list[Tensor] = []  # times 1/Σ where both views of the node are in one cluster, else 0
         self.kept: dict[tuple[int, int], Tensor] = {}
         self.last: tuple[tuple[int, int], Tensor] | None = None
@@ -161,9 +164,9 @@ class _Among:
 
     def loss(self) -> Tensor:
         """Σ_i [both views of i in one cluster] (log Σ_j e^{s_ij} − s_ii)."""
-        agree = [a == b for a, b in zip(self.first, self.second, strict=True)]
-        self.shares = [(self.times / t).masked_fill_(~same, 0) for t, same in zip(self.totals, agree, strict=True)]
-        rows = zip(self.totals, self.own, agree, strict=True)
+        sums = zip(self.totals, self.agree, strict=True)
+        self.shares = [(self.times / total).masked_fill_(~same, 0) for total, same in sums]
+        rows = zip(self.totals, self.own, self.agree, strict=True)
         return torch.cat([(total.log() - own).masked_fill_(~same, 0) for total, own, same in rows]).sum()
 
     def weigh(self, a: int, b: int, weight: Tensor) -> None:
@@ -174,7 +177,7 @@ class _Among:
             found = self.last[1]
         weight.addcmul_(found, self.shares[a].unsqueeze(1), value=-1)
         if a == b:
-            weight.diagonal().add_((self.shares[a] > 0).to(weight.dtype), alpha=self.times)
+            weight.diagonal().add_(self.agree[a].to(weight.dtype), alpha=self.times)
 
 
 @dataclass(frozen=True)

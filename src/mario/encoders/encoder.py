@@ -9,13 +9,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
-from mario import ranks
 from mario.encoders.attention import Attended
 from mario.encoders.norm import BatchNorm
 from mario.encoders.precision import Reducible
 from mario.encoders.propagation import Normalisation, Propagation, entries, propagation_of, remembered
 from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix, Features, rows_of
+from mario.graphs.paging import release
 
 # Nodes that are embedded at once where nothing is trained.
 BLOCK = 2**16
@@ -88,8 +88,6 @@ class Encoder(Reducible):
         takes the place of the encoder's own; attention, which has none, looks along its entries. Where nothing is
         trained and the graph is large, nodes are embedded in blocks.
         """
-        if self.training and x.size(0) == 1 and ranks.size() == 1 and isinstance(self.norms[0], nn.BatchNorm1d):
-            raise MarioError("batch norm cannot be trained on a graph of one node: set batch_norm=False")
         if isinstance(x, Tensor) and x.layout == torch.sparse_csr:
             x = Features(x)
         route = self.route(x, edge_index)
@@ -150,6 +148,8 @@ class Encoder(Reducible):
                 if sent is None:
                     sent = part.new_empty(x.size(0), part.size(1))
                 sent[rows] = part
+                if isinstance(own, Tensor):
+                    release(own)
             assert sent is not None
             for rows in blocks:
                 got = self.pass_on(conv, sent, route.rows(rows.start, rows.stop))

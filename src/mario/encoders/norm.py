@@ -9,6 +9,8 @@ from torch.autograd.function import once_differentiable
 from mario import ranks
 from mario.errors import MarioError
 
+ONE_ROW = "batch norm cannot be trained on one row, a graph of one node: set batch_norm=False"
+
 
 class BatchNorm(nn.BatchNorm1d):
     """Batch normalisation (Ioffe & Szegedy, ICML 2015) over the rows of all ranks.
@@ -34,6 +36,8 @@ class BatchNorm(nn.BatchNorm1d):
 
     def forward(self, input: Tensor) -> Tensor:
         if not self.training or not self.everywhere or ranks.size() == 1:
+            if self.training and input.size(0) == 1:
+                raise MarioError(ONE_ROW)
             return super().forward(input)
         self._check_input_dim(input)
         if self.recalls and self.told:
@@ -43,7 +47,7 @@ class BatchNorm(nn.BatchNorm1d):
             if self.told is not None:
                 self.told.append((mean, variance, count))
         if count < 2:
-            raise MarioError("batch norm cannot be trained on one row: set batch_norm=False")
+            raise MarioError(ONE_ROW)
         if self.track_running_stats:
             self._remember(mean, variance * (count / (count - 1)))
         # The running statistics of a reduced precision are kept in full; so are those that normalise.

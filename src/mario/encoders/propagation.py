@@ -172,16 +172,6 @@ class Propagation:
         first, last = int(crow[0]), int(crow[-1])
         return Propagation(shape, csr=(crow - first, col[first:last], value[first:last]))
 
-    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> "Propagation":
-        """The same map elsewhere, or with weights of another dtype; itself where nothing changes."""
-        if self._full is not None:
-            full = self._full.to(device=device, dtype=dtype)
-            return self if full is self._full else Propagation(self.shape, full=full)
-        assert self._csr is not None
-        crow, col, value = self._csr
-        csr = (crow.to(device=device), col.to(device=device), value.to(device=device, dtype=dtype))
-        return self if csr[2] is value else Propagation(self.shape, csr=csr)
-
     def _multiply(self, x: Tensor) -> Tensor:
         assert self._csr is not None
         crow, col, value = self._csr
@@ -300,6 +290,12 @@ def remembered(tensor: Tensor, key: object, make: Callable[[], T]) -> T:
     # Made outside the lock; where two threads make it at once, the first stays.
     found: dict[object, T] = known[1]
     return found[key] if key in found else found.setdefault(key, make())
+
+
+def forget(tensor: Tensor) -> None:
+    """Let go of what is :func:`remembered` of ``tensor``."""
+    with _lock:
+        _known.pop(tensor, None)
 
 
 def propagation_matrix(

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from mario.errors import MarioError
-from mario.evaluation.adam import adam_layers
+from mario.evaluation.adam import TRANSPOSED, adam_layers
 from mario.evaluation.optimum import logistic_optimum
 
 SOLVERS = ("adam", "optimum")
@@ -76,6 +76,8 @@ class LinearProbe:
         n, d = zs[0].shape
         numbers = 2 * n * (classes + (d if len(zs) > 1 else 0))
         together = max(1, BYTES // (numbers * dtype.itemsize))
+        if len(zs) > 1 and n * d > TRANSPOSED:  # what one step reads is gone from the cache before the next
+            together = 1
         logits: list[Tensor] = []
         for first in range(0, len(seeds), together):
             some = slice(first, first + together)

@@ -89,12 +89,6 @@ def load_mapped(folder: str | os.PathLike[str]) -> Data:
         raise MarioError(f"{home} is not a graph that mario wrote, or is damaged: {error}") from None
 
 
-def is_mapped(data: Data) -> bool:
-    """Whether the features of ``data`` are on disk."""
-    x = data.get("x")
-    return isinstance(x, Tensor) and mapping_of(x) is not None
-
-
 def new_folder(folder: str | os.PathLike[str]) -> Path:
     """An empty folder, made where there is none."""
     home = Path(folder)

@@ -60,7 +60,8 @@ def select_rows(x: Tensor, rows: Tensor) -> Tensor:
     """Rows of a dense or sparse CSR matrix, in the order asked for."""
     if x.layout != torch.sparse_csr:
         return x[rows]
-    starts, counts = x.crow_indices()[rows], x.crow_indices().diff()[rows]
+    starts = x.crow_indices()[rows]
+    counts = x.crow_indices()[rows + 1] - starts
     crow = torch.zeros(rows.numel() + 1, dtype=starts.dtype, device=x.device)
     torch.cumsum(counts, 0, out=crow[1:])
     # Entry e of the result lies (e - its row's first entry) past the start of that row in x.

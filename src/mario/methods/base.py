@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+import shutil
 import sys
 import warnings
 from collections.abc import Callable
@@ -14,10 +16,12 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario.encoders import ENCODERS, Encoder, Projector
+from mario.encoders.propagation import forget
 from mario.errors import MarioError
 from mario.files import write_whole
 from mario.graphs import check_graph, training_graph
 from mario.graphs.fingerprint import fingerprint
+from mario.graphs.paging import mapping_of, release
 from mario.graphs.samplers import Clusters, FullGraph, Neighbours, RandomWalk
 from mario.memory import give_back_large_blocks
 from mario.methods.settings import check_settings, setting
@@ -142,6 +146,8 @@ class Method(nn.Module):
         elif "y" in graph:
             del graph.y
         self.place(data.x.size(1), num_classes, seed=seed, device=device)
+        if self.compiled:
+            _check_compiler()
         return graph
 
     def place(self, in_channels: int, num_classes: int, *, seed: int = 0, device: str = "cpu") -> None:
@@ -176,7 +182,14 @@ class Method(nn.Module):
         graph = bare_graph(data).to(device)
         graph.x = graph.x.to(torch.get_default_dtype())
         self.eval()
-        return self.embed(graph).cpu()
+        z = self.embed(graph).cpu()
+        if (
+            mapping_of(graph.edge_index) is not None
+        ):  # training goes on with batches, and memory is to be as small again
+            forget(graph.edge_index)
+        for part in (graph.x, graph.edge_index):
+            release(part)
+        return z
 
     def save(self, path: Path | str) -> None:
         """Write weights and settings to one safetensors file, for :func:`mario.load` to find the class by its name."""
@@ -279,3 +292,11 @@ def choose_device(device: str) -> torch.device:
     if device == "cuda" and not torch.cuda.is_available():
         raise MarioError("device cuda was asked for and torch finds none: use cpu or auto")
     return torch.device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def _check_compiler() -> None:
+    """Something that torch.compile can compile for a CPU with; a GPU needs it too, for what starts its kernels."""
+    if not any(shutil.which(name) for name in (os.environ.get("CXX"), "g++", "clang++", "c++", "cl") if name):
+        raise MarioError(
+            "compiled=true needs a C++ compiler and there is none: install g++, name another in CXX, or leave it false"
+        )

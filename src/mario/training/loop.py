@@ -19,6 +19,7 @@ from mario import ranks
 from mario.encoders.norm import BatchNorm
 from mario.errors import MarioError, RunFailedError
 from mario.graphs.samplers import FullGraph
+from mario.graphs.subgraph import count_nodes
 from mario.training.checkpoint import Checkpoint
 from mario.training.log import Log
 from mario.training.prefetch import prefetched
@@ -140,6 +141,7 @@ def train(
     def draw(step: int) -> Data:
         return sample(stream(seed, step, ranks.rank(), BATCH))
 
+    gathers = ranks.size() > 1 and bool(getattr(method, "gather", False))
     ahead = prefetch and not whole
     batches = prefetched(draw, range(step, total)) if ahead else (draw(s) for s in range(step, total))
     with closing(batches), ranks.telling(lambda: f"at step {step}"):
@@ -154,6 +156,8 @@ def train(
                 for group in optimiser.param_groups:
                     group["lr"] = method.lr * factor
                 batch = next(batches).to(device)
+                if gathers and not made and step == (saved.step if saved else 0):
+                    _warn_of_common(batch, graph)
                 optimiser.zero_grad(set_to_none=True)
                 losses = method.step(batch, stream(seed, step, ranks.rank(), STEP))
                 share = None if getattr(method, "gather", False) else float(bool(losses))
@@ -214,6 +218,18 @@ def _check_full(method: Any) -> None:
         UserWarning,
         stacklevel=3,
     )
+
+
+def _warn_of_common(batch: Data, graph: Data) -> None:
+    """Over ranks that gather negatives from batches drawn from the same graph."""
+    nodes, drawn = count_nodes(graph), count_nodes(batch)
+    if drawn > nodes / 10:
+        warnings.warn(
+            f"with gather a node that two ranks have drawn is its own negative: batches of {drawn:,} "
+            f"of {nodes:,} nodes have about {drawn / nodes:.0%} in common; fewer roots would do, or gather=False",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _share_statistics(method: nn.Module) -> None:
