@@ -186,9 +186,10 @@ def _to_the_barrier(work: Sequence[float], cores: int) -> float:
 
 
 def fit_message(sums: dict[str, float]) -> tuple[float, float]:
-    """Latency and bytes a second from seconds of sums between two ranks by size."""
+    """Latency and bytes a second from seconds of sums between two ranks by size: of the quickest and the largest."""
     points = sorted((int(size), seconds) for size, seconds in sums.items())
-    (small, short), (large, long) = points[0], points[-1]
+    short, small = min((seconds, size) for size, seconds in points)
+    large, long = points[-1]
     return short, (large - small) / max(long - short, 1e-12)
 
 

@@ -31,6 +31,7 @@ PARTS = (
     "full_batch",
     "batches",
     "ranks",
+    "million",
 )
 """What `python -m benchmarks` measures, in this order."""
 

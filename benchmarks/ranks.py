@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,23 +76,31 @@ class Counted:
 
 
 def child(nodes: int, steps: int) -> dict[str, Any]:
-    """Wall seconds of every step on this rank, and its messages."""
+    """Wall seconds of every step on this rank, and its messages, of one epoch after another that warms up.
+
+    What is sent once an epoch counts with its share: an epoch has ``steps`` steps.
+    """
     data = random_graph(nodes)
-    model = mario.MARIO(**SETTINGS, epochs=steps + 2)  # type: ignore[arg-type]
+    model = mario.MARIO(**{**SETTINGS, "steps_per_epoch": steps}, epochs=2)  # type: ignore[arg-type]
     graph = model.prepare(data, seed=0, device="cpu")
     counted, sizes = Counted(), count_nodes_of(model)
-    walls: list[float] = []
+    ends: list[float] = []
+    after_step = model.after_step
+
+    def noted(step: int, total: int) -> None:
+        after_step(step, total)
+        ends.append(time.perf_counter())
+
+    model.after_step = noted  # type: ignore[method-assign]
     with counted.watching():
-        last = time.perf_counter()
         for epoch in train(model, graph, seed=0):
-            walls.append(time.perf_counter() - last)
-            if epoch.number == 2:  # the first two warm up
+            if epoch.number == 1:
                 counted.calls, counted.bytes, counted.seconds = 0, 0, 0.0
-            last = time.perf_counter()
+    walls = [end - start for start, end in pairwise(ends[steps - 1 :])]
     parameters = sum(p.numel() for p in model.trained())
     per_step = {name: getattr(counted, name) / steps for name in ("calls", "bytes", "seconds")}
     return {
-        "walls": walls[2:],
+        "walls": walls,
         "parameters": parameters,
         "messages": per_step,
         "batch_nodes": statistics.mean(sizes),
@@ -103,6 +112,7 @@ def bare_sums(rounds: int) -> dict[str, float]:
     taken = {}
     for size in MESSAGES:
         buffer = torch.ones(size // 4)
+        ranks.sum_(buffer)  # the first of a size sets up what the others have
         times = []
         for _ in range(rounds):
             dist.barrier()
@@ -158,7 +168,10 @@ def main() -> None:
     training = ("--nodes", nodes, "--steps", steps)
     kinds = {"1": (1, True), "2": (2, True), "4": (4, True), "2 apart": (2, False)}
     runs: dict[str, list[list[dict[str, Any]]]] = {kind: [] for kind in kinds}
+    sums: dict[str, list[dict[str, float]]] = {"2": [], "4": []}
     for _ in range(1 if given.quick else 3):
+        for many, taken in sums.items():
+            taken.append(start(int(many), "--sums")[0])
         for kind, (count, joined) in kinds.items():
             runs[kind].append(start(count, *training, joined=joined))
             took = [sum(one["walls"]) for one in runs[kind][-1]]
@@ -178,7 +191,9 @@ def main() -> None:
         for kind, taken in runs.items()
     }
     figures |= {name: runs["1"][0][0][name] for name in ("parameters", "batch_nodes")}
-    figures["sums"] = {str(count): start(count, "--sums")[0] for count in (2, 4)}
+    figures["sums"] = {
+        many: {size: statistics.median(one[size] for one in taken) for size in taken[0]} for many, taken in sums.items()
+    }
     save(given, "ranks", figures)
 
 

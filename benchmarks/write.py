@@ -1,7 +1,7 @@
 """Figures into the documentation: python -m benchmarks.write [--from benchmarks/out] [--to docs]
 
 What stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` in docs/performance.md and docs/scaling.md is
-written anew from the JSON; the text around it is written by hand and names no figure. A part that has not been
+written anew from the JSON; the text around it is written by hand. A part that has not been
 measured says so; one that `make benchmark` leaves out then stays as it is.
 """
 
@@ -154,12 +154,18 @@ def demands(figures: Figures, where: Path) -> str:
         add("a whole run on GOOD-CBAS, CPU time", "6× less", found, ratio >= 6)
         if "accuracy" in cbas:
             equal = cbas["accuracy"]["paired"]["ood_test"]
-            low, high = 100 * equal["ci_low"], 100 * equal["ci_high"]
-            shown = f"{100 * equal['mean_difference']:+.1f} points ({low:+.1f} to {high:+.1f}), n = {equal['n']}"
+            shown = f"{gap_of(equal)}, n = {equal['n']}"
             # No number of runs shows that two things are equal, only how far apart they can be.
-            verdict = "not told apart" if low <= 0 <= high else "**no**"
+            verdict = "not told apart" if equal["ci_low"] <= 0 <= equal["ci_high"] else "**no**"
             what = f"its OOD accuracy less the reference's, runs of {cbas['accuracy']['epochs']} epochs"
             rows.append([what, "equal", shown, verdict])
+    if "million" in figures:
+        by_method = {row["method"]: row for row in figures["million"]["rows"]}
+        peak, above = by_method["mario"]["peak"], figures["million"]["paired"].get("mario, erm")
+        add("MARIO on a million nodes, peak of the whole process", "8 GiB", size(peak), peak < 8 * GIB)
+        if above:
+            shown = f"{gap_of(above)}, {above['wins']} of {above['n']} seeds above"
+            add("its OOD accuracy less ERM's", "above", shown, (above["ci_low"] or 0.0) > 0)
     if "ranks" in figures:
         kinds = figures["ranks"]["kinds"]
         # Of the same round, as the machine is not equally quick in all of them.
@@ -168,6 +174,14 @@ def demands(figures: Figures, where: Path) -> str:
         found = f"{gain:.2f}× ({min(gains):.2f} to {max(gains):.2f} in {len(gains)} rounds)"
         add("two ranks against one on one core, throughput", "1.6×", found, gain >= 1.6)
     return table(["what", "asked", "found", "met"], rows, left=4) if rows else "Not measured yet."
+
+
+def gap_of(paired: Mapping[str, Any]) -> str:
+    """A difference in points and its interval, which few pairs do not have."""
+    gap = f"{100 * paired['mean_difference']:+.1f} points"
+    if paired["ci_low"] is None:
+        return gap
+    return f"{gap} ({100 * paired['ci_low']:+.1f} to {100 * paired['ci_high']:+.1f})"
 
 
 def p_value(paired: Mapping[str, Any]) -> str:
@@ -381,6 +395,28 @@ def full_batch(figures: Figures) -> str:
     return table(["method", "peak of the whole process", "wall"], rows)
 
 
+@needs("million")
+def million(figures: Figures) -> str:
+    found = figures["million"]
+    rows = [
+        [
+            row["method"],
+            *(f"{100 * row[name]['mean']:.1f} ± {100 * row[name]['sd']:.1f}" for name in ("id_test", "ood_test")),
+            seconds(row["cpu"]),
+            size(row["peak"]),
+        ]
+        for row in found["rows"]
+    ]
+    text = table(["method", "ID test, %", "OOD test, %", "CPU", "peak of the whole process"], rows)
+    tests = [
+        f"{pair.replace(', ', ' less ')}, OOD: {gap_of(test)}, {test['wins']} of {test['n']} above, "
+        f"p = {p_value(test)} by Wilcoxon's test"
+        for pair, test in found["paired"].items()
+    ]
+    seeds = ", ".join(map(str, found["seeds"]))
+    return f"`{found['dataset']}`, splits and seeds {seeds}:\n\n{text}\n\n" + "\n".join(f"- {test}." for test in tests)
+
+
 @needs("less_than_exact")
 def less_than_exact(figures: Figures) -> str:
     rows = []
@@ -479,7 +515,7 @@ def measured_rates(figures: Figures, where: Path) -> str:
         ["c, longer while the other core works", f"{rates.contention:.2f}×"],
         ["m, messages in a step", f"{rates.messages:.0f}"],
         ["B, bytes in them", size(rates.message_bytes)],
-        ["a message of 4 B between two ranks here", seconds(rates.latency)],
+        ["a short message between two ranks here", seconds(rates.latency)],
         ["large messages between two ranks here", rate(rates.bandwidth, "B")],
         ["w, what a message costs two training ranks beyond that", seconds(rates.waiting)],
         ["M₀, memory of a rank without the graph", size(rates.base_bytes)],
@@ -545,6 +581,7 @@ PERFORMANCE: dict[str, Section] = {
     "full_batch": full_batch,
     "batches": batches,
     "ranks": ranks,
+    "million": million,
     "less_than_exact": less_than_exact,
 }
 SCALING: dict[str, Section] = {"rates": measured_rates, "predictions": predictions, "check": held_against}
