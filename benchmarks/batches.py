@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch_geometric.data import Data
@@ -23,7 +24,7 @@ from mario.graphs.mapped import load_mapped
 from mario.graphs.shifting import write_shifting
 from mario.training.loop import train
 
-SETTINGS = {"hidden": 256, "layers": 2, "roots": 600, "sampling": "random_walk", "steps_per_epoch": 1}
+SETTINGS: dict[str, Any] = {"hidden": 256, "layers": 2, "roots": 600, "sampling": "random_walk", "steps_per_epoch": 1}
 
 
 def child(where: str, steps: int) -> None:
@@ -32,7 +33,7 @@ def child(where: str, steps: int) -> None:
     before = forget_peak()
     start = time.perf_counter()
     data = load_mapped(where)
-    model = mario.MARIO(**SETTINGS, epochs=steps + 2)  # type: ignore[arg-type]
+    model = mario.MARIO(**SETTINGS, epochs=steps + 2)
     graph = model.prepare(data, device="cpu")
     ready = time.perf_counter() - start
     sizes = count_nodes_of(model)

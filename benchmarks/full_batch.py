@@ -6,30 +6,21 @@ Each run is the real command in a child process of its own; its peak is what the
 dataset there is nothing to measure, and no figures are left.
 """
 
-import os
-import subprocess
-import sys
-import tempfile
 import time
 
-from benchmarks.measuring import parser, save
+from benchmarks.measuring import GIB, mario_run, parser, save
 from mario.graphs.catalogue import CATALOGUE
 from mario.graphs.files import locate
 
 
 def measure(method: str, steps: int) -> tuple[float, float]:
     """Peak resident memory in GiB and wall time in seconds of one run."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "mario", "run", "coauthor-cs", "--domain", "word", "--shift", "concept"]
-        command += ["--method", method, "--threads", "2", "--quiet", "--out", os.path.join(folder, "run")]
-        for setting in (f"epochs={steps}", "checkpoints=1", "probe_epochs=20"):
-            command += ["--set", setting]
-        began = time.monotonic()
-        child = subprocess.Popen(command)
-        _, status, usage = os.wait4(child.pid, 0)
-        if status:
-            sys.exit(f"{' '.join(command)} failed")
-    return usage.ru_maxrss / 2**20, time.monotonic() - began
+    words = ["--domain", "word", "--shift", "concept", "--method", method, "--threads", "2"]
+    for setting in (f"epochs={steps}", "checkpoints=1", "probe_epochs=20"):
+        words += ["--set", setting]
+    began = time.monotonic()
+    _, peak = mario_run("coauthor-cs", *words)
+    return peak / GIB, time.monotonic() - began
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -152,3 +153,14 @@ def in_child(module: str, *arguments: object, threads: int = 1, env: Mapping[str
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-4000:]}")
     return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def mario_run(dataset: str, *words: object) -> tuple[dict[str, Any], int]:
+    """The result of ``mario run`` in a child process of its own, and its peak bytes by what the kernel says of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "run"
+        command = [sys.executable, "-m", "mario", "run", dataset, "--quiet", "--out", str(home), *map(str, words)]
+        _, status, usage = os.wait4(subprocess.Popen(command).pid, 0)
+        if status:
+            sys.exit(f"{' '.join(command)} failed")
+        return json.loads((home / "result.json").read_text(encoding="utf-8")), usage.ru_maxrss * 1024

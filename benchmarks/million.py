@@ -7,32 +7,20 @@ The graph is `shifting-1m` of our generator, made on disk the first time (a giga
 kernel says of that child. Seeds 0 to 2 had a part in choosing the generator's parameters and are left out.
 """
 
-import os
 import statistics
-import subprocess
-import sys
-import tempfile
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import parser, save
+from benchmarks.measuring import mario_run, parser, save
 from mario.experiments.statistics import paired
-from mario.files import read_json
 
 
 def measure(dataset: str, method: str, seed: int) -> dict[str, float]:
     """Scores, CPU seconds and peak bytes of one run."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "mario", "run", dataset, "--method", method, "--threads", "1", "--quiet"]
-        command += ["--split-seed", str(seed), "--seed", str(seed), "--out", os.path.join(folder, "run")]
-        child = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
-        _, status, usage = os.wait4(child.pid, 0)
-        if status:
-            sys.exit(f"{' '.join(command)} failed")
-        result = read_json(Path(folder) / "run" / "result.json")
+    words = ("--method", method, "--split-seed", seed, "--seed", seed, "--threads", 1)
+    result, peak = mario_run(dataset, *words)
     scores = {name: result["scores"][name] for name in ("id_test", "ood_test")}
-    return {**scores, "cpu": result["cpu_seconds"], "peak": usage.ru_maxrss * 1024}
+    return {**scores, "cpu": result["cpu_seconds"], "peak": peak}
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -75,28 +76,32 @@ class Counted:
                 setattr(dist, name, call)
 
 
+class Timed(mario.MARIO):
+    """MARIO that notes when each of its steps ends."""
+
+    def after_step(self, step: int, total: int) -> None:
+        super().after_step(step, total)
+        self.ends.append(time.perf_counter())
+
+    @cached_property
+    def ends(self) -> list[float]:
+        return []
+
+
 def child(nodes: int, steps: int) -> dict[str, Any]:
     """Wall seconds of every step on this rank, and its messages, of one epoch after another that warms up.
 
     What is sent once an epoch counts with its share: an epoch has ``steps`` steps.
     """
     data = random_graph(nodes)
-    model = mario.MARIO(**{**SETTINGS, "steps_per_epoch": steps}, epochs=2)  # type: ignore[arg-type]
+    model = Timed(**{**SETTINGS, "steps_per_epoch": steps}, epochs=2)
     graph = model.prepare(data, seed=0, device="cpu")
     counted, sizes = Counted(), count_nodes_of(model)
-    ends: list[float] = []
-    after_step = model.after_step
-
-    def noted(step: int, total: int) -> None:
-        after_step(step, total)
-        ends.append(time.perf_counter())
-
-    model.after_step = noted  # type: ignore[method-assign]
     with counted.watching():
         for epoch in train(model, graph, seed=0):
             if epoch.number == 1:
                 counted.calls, counted.bytes, counted.seconds = 0, 0, 0.0
-    walls = [end - start for start, end in pairwise(ends[steps - 1 :])]
+    walls = [end - start for start, end in pairwise(model.ends[steps - 1 :])]
     parameters = sum(p.numel() for p in model.trained())
     per_step = {name: getattr(counted, name) / steps for name in ("calls", "bytes", "seconds")}
     return {

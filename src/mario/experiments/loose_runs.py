@@ -8,7 +8,6 @@ from mario.errors import MarioError
 from mario.experiments import store
 from mario.experiments.job import Job
 from mario.experiments.plan import Plan, PlannedCase, PlannedRun
-from mario.files import read_json
 
 CASE = ("dataset", "domain", "shift", "setting")
 
@@ -63,20 +62,13 @@ def _once(folders: Iterable[Path], complain: Callable[[str], None] | None) -> li
     found: dict[str, tuple[str, dict[str, Any]]] = {}
     for folder in sorted(folders, key=lambda folder: not (folder / "result.json").exists()):
         try:
-            run = store.read_result(folder) or _settings(folder / "settings.json")
+            run = store.read_result(folder) or store.read_run(folder / "settings.json")
         except MarioError as error:
             if complain:
                 complain(f"{folder} is left out: {error}")
             continue
         found.setdefault(store.digest(run), (folder.name, run))
     return sorted(found.values(), key=lambda one: one[0])
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    run = read_json(path)
-    if not isinstance(run, dict) or not set(store.DECIDES) <= run.keys():
-        raise MarioError(f"{path} does not describe a run")
-    return run
 
 
 def _labels(runs: Sequence[Mapping[str, Any]]) -> list[str]:

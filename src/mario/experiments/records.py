@@ -10,19 +10,15 @@ from typing import Any
 
 from mario.errors import MarioError
 from mario.experiments import store
-from mario.files import locked, write_json, write_text
+from mario.files import locked, read_text, write_json, write_text
 
 
 def read_records(path: Path) -> dict[str, dict[str, Any]]:
     """The results in ``path`` by the names of their runs' folders; none where there is no such file yet."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not path.exists():
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise MarioError(f"cannot read {path}: {error}") from error
     found = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         try:
             result = json.loads(line)
         except json.JSONDecodeError as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mario.errors import MarioError
 from mario.experiments.settings import Evaluation, parse_given
-from mario.files import read_json, write_json, write_text
+from mario.files import read_json, read_text, write_json, write_text
 from mario.methods import find
 
 WHAT = ("dataset", "domain", "shift", "setting", "method")
@@ -82,12 +82,8 @@ def write_settings_file(path: Path | str, run: Mapping[str, Any], comment: str =
 
 def _read_toml(path: Path) -> Any:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise MarioError(f"there is no file {path}") from None
-    except OSError as error:
-        raise MarioError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
         raise MarioError(f"{path} is not valid TOML: {error}") from None
 
 

@@ -88,14 +88,14 @@ def _look(folder: Path, mine: bool) -> Found:
         raise MarioError(f"{folder} is a file and no folder")
     path = folder / "result.json"
     if path.exists():
-        result = _of_this_run(path)
+        result = read_run(path)
         if not is_result(result):
             raise MarioError(f"{path} has no scores")
         return Found(DONE, result=result)
     if not mine and (who := holder(folder)):
         return Found(RUNNING, who)
     if (folder / "settings.json").exists():
-        _of_this_run(folder / "settings.json")
+        read_run(folder / "settings.json")
     else:
         refuse_strangers(folder)
     if (folder / "error.txt").exists():
@@ -108,8 +108,8 @@ def is_result(run: Any) -> bool:
     return isinstance(run, dict) and {*DECIDES, "scores", "curve"} <= run.keys()
 
 
-def _of_this_run(path: Path) -> dict[str, Any]:
-    """What ``path`` says of a run, if that run is the one that the folder is named by."""
+def read_run(path: Path) -> dict[str, Any]:
+    """What a ``settings.json`` or ``result.json`` says of a run, if it is the one that the folder is named by."""
     run = read_json(path)
     if not isinstance(run, dict) or not set(DECIDES) <= run.keys():
         raise MarioError(f"{path} does not describe a run")
@@ -310,7 +310,7 @@ def clear_for_retry(folder: Path) -> str:
         if found.state == BROKEN:
             broken = folder
             with suppress(MarioError, OSError):
-                _of_this_run(folder / "settings.json")
+                read_run(folder / "settings.json")
                 broken = folder / "result.json"
             return f"{found.reason}; moved to {_aside(broken)}"
     return ""

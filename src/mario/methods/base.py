@@ -146,7 +146,7 @@ class Method(nn.Module):
         elif "y" in graph:
             del graph.y
         self.place(data.x.size(1), num_classes, seed=seed, device=device)
-        if self.compiled:
+        if self.compiled and choose_device(device).type == "cpu":
             _check_compiler()
         return graph
 
@@ -183,9 +183,8 @@ class Method(nn.Module):
         graph.x = graph.x.to(torch.get_default_dtype())
         self.eval()
         z = self.embed(graph).cpu()
-        if (
-            mapping_of(graph.edge_index) is not None
-        ):  # training goes on with batches, and memory is to be as small again
+        # Of a graph on disk nothing stays in memory: training may go on with batches.
+        if mapping_of(graph.edge_index) is not None:
             forget(graph.edge_index)
         for part in (graph.x, graph.edge_index):
             release(part)
@@ -295,7 +294,7 @@ def choose_device(device: str) -> torch.device:
 
 
 def _check_compiler() -> None:
-    """Something that torch.compile can compile for a CPU with; a GPU needs it too, for what starts its kernels."""
+    """For a CPU torch.compile writes C++."""
     if not any(shutil.which(name) for name in (os.environ.get("CXX"), "g++", "clang++", "c++", "cl") if name):
         raise MarioError(
             "compiled=true needs a C++ compiler and there is none: install g++, name another in CXX, or leave it false"

@@ -156,8 +156,9 @@ def train(
                 for group in optimiser.param_groups:
                     group["lr"] = method.lr * factor
                 batch = next(batches).to(device)
-                if gathers and not made and step == (saved.step if saved else 0):
+                if gathers:
                     _warn_of_common(batch, graph)
+                    gathers = False  # once is enough
                 optimiser.zero_grad(set_to_none=True)
                 losses = method.step(batch, stream(seed, step, ranks.rank(), STEP))
                 share = None if getattr(method, "gather", False) else float(bool(losses))

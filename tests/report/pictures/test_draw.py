@@ -158,30 +158,37 @@ def test_maps_are_of_the_first_run_of_each_row(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.usefixtures("unsaved")
-def test_what_cannot_be_drawn_is_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(folder: Path, root: Path | None) -> MapData:
-        raise MarioError("the files of good-cora are not at hand")
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MarioError("the files of good-cora are not at hand"), "the files of good-cora are not at hand"),
+        (KeyError("xy"), "a fault of mario, KeyError('xy')"),
+    ],
+)
+def test_what_cannot_be_drawn_is_left_out_and_said(
+    error: Exception, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(folder: Path, root: Path | None) -> MapData:
+        raise error
 
-    monkeypatch.setattr("mario.report.maps.map_of", gone)
+    monkeypatch.setattr("mario.report.maps.map_of", failing)
     said: list[str] = []
-    results = [r | {"folder": "runs/x"} for r in RUNS]
-    pictures = draw(study(("map", "curves"), case("a", results)), tmp_path, complain=said.append)
-    assert names(pictures) == ["mine-curves-a-concept"]
-    assert said == ["no picture mine-map-a-concept: the files of good-cora are not at hand"]
-    assert draw(study(("label-rates",), case("elliptic", [], missing="no files")), tmp_path) == []
+    wanted = study(("map", "curves"), case("a", [r | {"folder": "runs/x"} for r in RUNS]))
+    assert names(draw(wanted, tmp_path, complain=said.append)) == ["mine-curves-a-concept"]
+    assert said == [f"no picture mine-map-a-concept: {told}"]
 
 
-@pytest.mark.usefixtures("unsaved")
-def test_a_fault_in_one_picture_does_not_cost_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def faulty(folder: Path, root: Path | None) -> MapData:
+def test_a_fault_is_raised_where_nobody_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(folder: Path, root: Path | None) -> MapData:
         raise KeyError("xy")
 
-    monkeypatch.setattr("mario.report.maps.map_of", faulty)
-    said: list[str] = []
-    results = [r | {"folder": "runs/x"} for r in RUNS]
-    pictures = draw(study(("map", "curves"), case("a", results)), tmp_path, complain=said.append)
-    assert names(pictures) == ["mine-curves-a-concept"]
-    assert said == ["no picture mine-map-a-concept: a fault of mario, KeyError('xy')"]
+    monkeypatch.setattr("mario.report.maps.map_of", failing)
+    with pytest.raises(KeyError, match="xy"):
+        draw(study(("map",), case("a", [r | {"folder": "runs/x"} for r in RUNS])), tmp_path)
+
+
+def test_a_case_without_data_has_no_picture(tmp_path: Path) -> None:
+    assert draw(study(("label-rates",), case("elliptic", [], missing="no files")), tmp_path) == []
 
 
 def test_label_rates_need_test_groups(tmp_path: Path) -> None:

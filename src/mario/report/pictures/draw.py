@@ -62,8 +62,10 @@ def draw(
         try:
             drawing = make()
         except Exception as error:  # hours of runs are behind it: one picture must not cost the page
+            known = isinstance(error, MarioError)
+            if not known and complain is None:
+                raise
             if complain:
-                known = isinstance(error, MarioError)
                 complain(f"no picture {name}: {error if known else f'a fault of mario, {error!r}'}")
             continue
         pictures.append(
