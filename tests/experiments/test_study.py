@@ -118,11 +118,11 @@ def test_all_rows_of_a_case_have_the_same_steps_and_checkpoints(plans: dict[str,
                 assert len(found) == (1 if case.runs else 0), (name, case.name)
 
 
-def test_a_dataset_has_one_schedule_in_all_studies(plans: dict[str, Plan]) -> None:
-    found: dict[str, set[int]] = {}
+def test_a_dataset_under_a_shift_has_one_schedule_in_all_studies(plans: dict[str, Plan]) -> None:
+    found: dict[tuple[str, str], set[int]] = {}
     for name in PAPER:
         for case in plans[name].cases:
-            found.setdefault(case.dataset, set()).update(
+            found.setdefault((case.dataset, case.shift), set()).update(
                 run.job.given["epochs"] * run.job.given["steps_per_epoch"] for run in case.runs
             )
     assert all(len(steps) <= 1 for steps in found.values()), found

@@ -27,6 +27,14 @@ def test_what_a_case_does_not_say_is_of_the_study_and_then_of_the_schedules() ->
     assert [row.paper for row in study.rows] == ["grace", "wide"]
 
 
+def test_a_schedule_may_be_of_one_shift() -> None:
+    text = GOOD.replace("epochs = 3, ", "")
+    covariate = read_study("mine", text, "mine.toml").cases[0]
+    concept = read_study("mine", text.replace('"covariate"', '"concept"'), "mine.toml").cases[0]
+    assert (covariate.epochs, concept.epochs) == (100, 60)
+    assert (covariate.checkpoints, covariate.smaller().epochs) == (concept.checkpoints, concept.smaller().epochs)
+
+
 def test_a_grid_has_a_row_for_each_point() -> None:
     study = read_study("mine", GOOD + "grid = { tau = [0.2, 0.5], layers = [1, 2] }", "mine.toml")
     assert len(study.rows) == 8

@@ -30,6 +30,7 @@ _CASE_KEYS = (
     *("dataset", "domain", "shift", "setting", "seeds", "one_split", "splits", "epochs", "checkpoints"),
     *("given", "rows", "matched", "quick"),
 )
+_SCHEDULE_KEYS = ("seeds", "one_split", "epochs", "checkpoints", "given", "quick")
 _QUICK_KEYS = ("seeds", "splits", "epochs", "checkpoints", "given")
 _ROW_KEYS = ("label", "method", "given", "paper")
 
@@ -123,9 +124,9 @@ def _case(
     shared: Mapping[str, Any], own: Mapping[str, Any], rows: Sequence[Row], others: Sequence[str], where: str
 ) -> Case:
     card = CATALOGUE[own["dataset"]]
-    schedules = _schedules()
+    shift = choose(f"shift of {card.name} in {where}", {**shared, **own}.get("shift", card.default_shift), card.shifts)
     told: dict[str, Any] = {"given": {}, "quick": {"given": {}}}
-    for layer in (schedules["default"], schedules.get(card.name, {}), shared, own):
+    for layer in (*_schedules(card.name, shift), shared, own):
         quick = layer.get("quick", {})
         _check_keys(quick, _QUICK_KEYS, f"quick in {where}")
         for part in (layer, quick):
@@ -156,7 +157,7 @@ def _case(
     return Case(
         dataset=card.name,
         domain=choose(f"domain of {card.name} in {where}", domain, card.domains),
-        shift=choose(f"shift of {card.name} in {where}", told.get("shift", card.default_shift), card.shifts),
+        shift=shift,
         setting=choose(f"setting in {where}", told.get("setting", card.setting), SETTINGS),
         seeds=told["seeds"],
         one_split=bool(told.get("one_split", False)),
@@ -224,13 +225,16 @@ def _check_settings(study: Study, where: str) -> None:
 
 
 @functools.cache
-def _schedules() -> dict[str, Any]:
-    text = (files("mario.experiments") / "schedules.toml").read_text(encoding="utf-8")
-    schedules = tomllib.loads(text)
+def _schedules(dataset: str, shift: str) -> tuple[dict[str, Any], ...]:
+    """What schedules.toml says of all datasets, of this one, and of it under this shift."""
+    schedules = tomllib.loads((files("mario.experiments") / "schedules.toml").read_text(encoding="utf-8"))
     for name, layer in schedules.items():
         choose("dataset in schedules.toml", name, ("default", *CATALOGUE))
-        _check_keys(layer, ("seeds", "one_split", "epochs", "checkpoints", "given", "quick"), "schedules.toml")
-    return schedules
+        shifts = CATALOGUE[name].shifts if name in CATALOGUE else ()
+        _check_keys(layer, (*_SCHEDULE_KEYS, *shifts), "schedules.toml")
+    own = schedules.get(dataset, {})
+    of_all = {key: value for key, value in own.items() if key in _SCHEDULE_KEYS}
+    return schedules["default"], of_all, own.get(shift, {})
 
 
 def _list(table: Mapping[str, Any], key: str, where: str) -> list[Any]:
