@@ -28,6 +28,9 @@ def test_runs_are_counted_and_data_that_is_missing_is_no_run_undone() -> None:
 def test_what_stands_in_backticks_is_code_and_nothing_more() -> None:
     made = collected({"webkb-concept": {"mario": [None]}}, missing={"webkb-concept": "`mario data <x>` fetches it"})
     assert "<code>mario data &lt;x&gt;</code> fetches it" in introduction(made)
+    made = collected({"good-webkb-concept": {"mario": [0.5]}})
+    made.cases[0].results[0]["faults"] = ["`webkb` is <sound>"]
+    assert "<code>webkb</code> is &lt;sound&gt;</p>" in introduction(made)
 
 
 def test_values_are_listed_once_and_numbers_in_order() -> None:

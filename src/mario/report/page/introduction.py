@@ -135,7 +135,7 @@ def _faults(study: Collected) -> str:
         for fault in dict.fromkeys(fault for result in case.results for fault in result.get("faults") or ()):
             found.setdefault(fault, []).append(case.name)
     return "".join(
-        f'<p class="fault" role="note"><b>Known fault of {escape(", ".join(names))}:</b> {escape(fault)}</p>'
+        f'<p class="fault" role="note"><b>Known fault of {escape(", ".join(names))}:</b> {_code(fault)}</p>'
         for fault, names in found.items()
     )
 
