@@ -126,7 +126,7 @@ def _case(
     card = CATALOGUE[own["dataset"]]
     shift = choose(f"shift of {card.name} in {where}", {**shared, **own}.get("shift", card.default_shift), card.shifts)
     told: dict[str, Any] = {"given": {}, "quick": {"given": {}}}
-    for layer in (*_schedules(card.name, shift), shared, own):
+    for layer in (*_schedule(card.name, shift), shared, own):
         quick = layer.get("quick", {})
         _check_keys(quick, _QUICK_KEYS, f"quick in {where}")
         for part in (layer, quick):
@@ -224,17 +224,23 @@ def _check_settings(study: Study, where: str) -> None:
                     raise MarioError(f"{where}, {case.name}, {planned.row.label}: {error}") from None
 
 
-@functools.cache
-def _schedules(dataset: str, shift: str) -> tuple[dict[str, Any], ...]:
+def _schedule(dataset: str, shift: str) -> tuple[dict[str, Any], ...]:
     """What schedules.toml says of all datasets, of this one, and of it under this shift."""
+    schedules = _schedules()
+    own = schedules.get(dataset, {})
+    return schedules["default"], {key: own[key] for key in own if key in _SCHEDULE_KEYS}, own.get(shift, {})
+
+
+@functools.cache
+def _schedules() -> dict[str, Any]:
     schedules = tomllib.loads((files("mario.experiments") / "schedules.toml").read_text(encoding="utf-8"))
     for name, layer in schedules.items():
         choose("dataset in schedules.toml", name, ("default", *CATALOGUE))
         shifts = CATALOGUE[name].shifts if name in CATALOGUE else ()
         _check_keys(layer, (*_SCHEDULE_KEYS, *shifts), "schedules.toml")
-    own = schedules.get(dataset, {})
-    of_all = {key: value for key, value in own.items() if key in _SCHEDULE_KEYS}
-    return schedules["default"], of_all, own.get(shift, {})
+        for shift in shifts:
+            _check_keys(layer.get(shift, {}), _SCHEDULE_KEYS, f"{shift} in schedules.toml")
+    return schedules
 
 
 def _list(table: Mapping[str, Any], key: str, where: str) -> list[Any]:
