@@ -151,9 +151,19 @@ def test_inner_steps_lower_the_clustering_loss() -> None:
     generator = torch.Generator().manual_seed(0)
     u, v = (model.encode(view).detach() for view in model.views(graph, generator))
     model.prototype_steps = 1
-    first = model._move_prototypes(u, v)["clustering"]
+    first, _ = model._move_prototypes(u, v)
     model.prototype_steps = 50
-    assert model._move_prototypes(u, v)["clustering"] < first
+    assert model._move_prototypes(u, v)[0]["clustering"] < first["clustering"]
+
+
+@pytest.mark.parametrize("pseudo_labels", ["argmax", "sinkhorn"])
+def test_moved_prototypes_tell_the_clusters_of_the_second_view(pseudo_labels: str) -> None:
+    model, graph = built(pseudo_labels=pseudo_labels)
+    generator = torch.Generator().manual_seed(0)
+    u, v = (model.encode(view).detach() for view in model.views(graph, generator))
+    figures, clusters = model._move_prototypes(u, v)
+    assert torch.equal(clusters, model.cluster_of(v))
+    assert figures["clusters_used"] == model.cluster_of(u).unique().numel() / model.clusters
 
 
 @pytest.mark.parametrize(

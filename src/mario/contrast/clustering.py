@@ -171,7 +171,9 @@ class Prototypes(nn.Module):
         check_positive("temperature", temperature)
         rows = u.size(0)
         nodes = sum(ranks.row_counts(rows))
-        z, _ = unit_rows(torch.cat([u, v]))
+        z = u.new_empty(2 * rows, u.size(1))
+        unit_rows(u, out=z[:rows])
+        unit_rows(v, out=z[rows:])
         # Stored by prototype, which is the faster layout for both products.
         scores = z.new_empty(self.weight.size(0), 2 * rows).t()
         kernel = torch.empty_like(scores)

@@ -12,6 +12,8 @@ from mario.contrast.rows import check_clusters, check_pair, check_positive, expo
 from mario.contrast.tiles import Tiles, ranges, raw_gradients, side_of_tiles, units
 from mario.errors import MarioError
 
+_Pairs = tuple[Tensor, Tensor, Tensor]  # of a tile, those that count: how many a row has, their places, e^{exponent}
+
 # The most bytes of similarities within the second view to keep for `finish`, beside those of a call: 2,800 nodes.
 _KEEP = 2**24
 
@@ -46,24 +48,6 @@ class Conditional:
         if not RepeatedInfoNCE.fits(u, self.tau):
             raise MarioError(f"tau must be larger for sums of e^(1/tau) to fit {u.dtype}, got {self.tau}")
         check_clusters(u, self.clusters_u, self.clusters_v)
-        if u.size(0) and max(int(part.abs().max()) for part in (self.clusters_u, self.clusters_v)) >= 2**31:
-            raise MarioError("clusters must be numbers below 2^31")
-
-    def pays(self) -> bool:
-        """Whether these pairs are summed sooner among all pairs, at hand in InfoNCE, than cluster by cluster.
-
-        Measured at 300 dimensions: a pair within a cluster, three products of rows, costs what six of all pairs do,
-        some elementwise passes each; sorting nodes by cluster costs what 1,300² of them do.
-        """
-        nodes = self.clusters_u.numel()
-        if nodes <= 1300:
-            return True
-        agree = self.clusters_u[self.clusters_u == self.clusters_v]
-        if not agree.numel():
-            return False
-        most = int(torch.maximum(self.clusters_u.max(), self.clusters_v.max())) + 1
-        rows, columns = (part.bincount(minlength=most) for part in (agree, self.clusters_v))
-        return nodes**2 <= 1300**2 + 6 * int(rows @ columns)
 
 
 class RepeatedInfoNCE:
@@ -131,36 +115,50 @@ class RepeatedInfoNCE:
 
 
 class _Among:
-    """The sums of a `Conditional` over tiles of the first view's rows and the second view's columns."""
+    """The sums of a `Conditional` over tiles of the first view's rows and the second view's columns.
+
+    Only pairs within a cluster are looked at, of rows whose node is in one cluster in both views.
+    """
 
     def __init__(self, given: Conditional, parts: list[slice], inverse_tau: float) -> None:
         self.ratio = 1 / (given.tau * inverse_tau)  # times InfoNCE's exponent is the exponent here
         self.times = 2 * given.gamma * self.ratio  # its part of a weight, in which InfoNCE's is 1
         self.gamma = given.gamma
-        narrow = [given.clusters_u.int(), given.clusters_v.int()]
-        self.first, self.second = ([clusters[rows] for rows in parts] for clusters in narrow)
+        first, second = given.clusters_u.long(), given.clusters_v.long()
+        self.first, self.second = ([clusters[rows] for rows in parts] for clusters in (first, second))
+        self.ordered = [(part.values, part.indices.int()) for part in (clusters.sort() for clusters in self.second)]
         self.own: list[Tensor] = []  # exponent of each row's own pair
         self.totals: list[Tensor] = []  # Σ e^{exponent} of each row
         self.agree = [a == b for a, b in zip(self.first, self.second, strict=True)]
         self.shares: list[Tensor] = []  # times 1/Σ where both views of the node are in one cluster, else 0
-        self.kept: dict[tuple[int, int], Tensor] = {}
-        self.last: tuple[tuple[int, int], Tensor] | None = None
+        self.kept: dict[tuple[int, int], _Pairs] = {}
+        self.last: tuple[tuple[int, int], _Pairs] | None = None
 
     def meet(self, a: int, b: int, exponents: Tensor, kept: bool) -> None:
-        terms = (exponents * self.ratio).exp_()
-        terms.masked_fill_(self.first[a].unsqueeze(1) != self.second[b], 0)
+        rows, counts, places = self._within_clusters(a, b)
+        terms = exponents.view(-1).index_select(0, places).mul_(self.ratio).exp_()
         if kept:
-            self.kept[a, b] = terms
+            self.kept[a, b] = (counts, places, terms)
         else:
-            self.last = (a, b), terms
+            self.last = (a, b), (counts, places, terms)
         if self.shares:  # the sums are known, this is the backward
             return
         if len(self.totals) == a:
-            self.totals.append(terms.sum(1))
-        else:
-            self.totals[a] += terms.sum(1)
+            self.totals.append(exponents.new_zeros(exponents.size(0)))
+        self.totals[a].index_add_(0, rows, terms)
         if a == b:
             self.own.append(exponents.diagonal() * self.ratio)
+
+    def _within_clusters(self, a: int, b: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Of the pairs of a tile that count: their rows, how many a row has, their places in the tile."""
+        clusters, columns = self.ordered[b]
+        # Columns of a row's cluster stand together, from its start on.
+        start = torch.searchsorted(clusters, self.first[a])
+        counts = torch.searchsorted(clusters, self.first[a], right=True).sub_(start).mul_(self.agree[a])
+        rows = torch.repeat_interleave(counts)
+        start.add_(counts).sub_(counts.cumsum(0))  # less the pairs of the rows before
+        order = torch.arange(rows.numel(), device=rows.device).add_(start.index_select(0, rows))
+        return rows, counts, columns.index_select(0, order).add_(rows, alpha=columns.numel())
 
     def loss(self) -> Tensor:
         """Σ_i [both views of i in one cluster] (log Σ_j e^{s_ij} − s_ii)."""
@@ -175,7 +173,9 @@ class _Among:
             assert self.last is not None
             assert self.last[0] == (a, b)
             found = self.last[1]
-        weight.addcmul_(found, self.shares[a].unsqueeze(1), value=-1)
+        counts, places, terms = found
+        pull = self.shares[a].repeat_interleave(counts, output_size=terms.numel()).mul_(terms)
+        weight.view(-1).index_add_(0, places, pull, alpha=-1)
         if a == b:
             weight.diagonal().add_(self.agree[a].to(weight.dtype), alpha=self.times)
 

@@ -47,7 +47,7 @@ def check_positive(name: str, value: float) -> None:
         raise MarioError(f"{name} must be a finite number above 0, got {value!r}")
 
 
-def unit_rows(z: Tensor) -> tuple[Tensor, Tensor]:
+def unit_rows(z: Tensor, *, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Rows of unit length, and the factors [N, 1] that made them so; a zero row stays zero (cosine 0 to all).
 
     Factors of bfloat16 rows are float32. Not differentiable: `through_unit_rows_` is the other half.
@@ -55,7 +55,7 @@ def unit_rows(z: Tensor) -> tuple[Tensor, Tensor]:
     norm = torch.linalg.vector_norm(z, dim=1, keepdim=True, dtype=wide(z.dtype))
     # A row too short to divide by has no direction: factor 0 makes its value and its gradient 0 instead of NaN.
     factor = norm.reciprocal().masked_fill_(norm < torch.finfo(z.dtype).tiny, 0.0)
-    return torch.mul(z, factor, out=z.new_empty(z.shape)), factor
+    return torch.mul(z, factor, out=z.new_empty(z.shape) if out is None else out), factor
 
 
 def through_unit_rows_(grad: Tensor, unit: Tensor, factor: Tensor, times: Tensor, dim: int = 1) -> Tensor:

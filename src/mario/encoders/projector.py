@@ -29,7 +29,7 @@ class Projector(Reducible):
         self.layers = nn.Sequential(
             nn.Linear(in_channels, hidden),
             BatchNorm(hidden) if batch_norm else nn.Identity(),
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
             nn.Linear(hidden, out),
         )
 

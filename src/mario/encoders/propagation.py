@@ -27,7 +27,7 @@ warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta 
 
 _FULL = 1 / 8  # of all entries; with more of them there a dense product is quicker
 _DENSE_BYTES = 2**28  # that a matrix may take to be kept dense
-_SMALL = 2**20  # multiplications below which no product is measured: all take a fraction of a millisecond
+_SMALL = 2**19  # multiplications below which no product is measured: all take a fraction of a millisecond
 _SAMPLE = 2**22  # multiplications in a measurement, milliseconds
 _LOOP = 2**32 + 1  # times i is the edge from i to i, target · 2³² + source
 

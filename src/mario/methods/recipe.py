@@ -83,7 +83,7 @@ class WithRecipe(TwoView):
         if not self.adversarial:
             sides = self.lean_encode(alpha, generator), self.lean_encode(beta, generator)
             if cluster:
-                figures = self._move_prototypes(*map(embeddings, sides))
+                figures, _ = self._move_prototypes(*map(embeddings, sides))
             loss = self.robust_loss(*sides, generator)
             loss.backward()
             return {"loss": loss.item(), **figures}
@@ -94,7 +94,7 @@ class WithRecipe(TwoView):
         if self.perturb == "both":
             if cluster:
                 with torch.no_grad():
-                    figures = self._move_prototypes(*(embeddings(self.encode(v, generator)) for v in (alpha, beta)))
+                    figures, _ = self._move_prototypes(*(embeddings(self.encode(v, generator)) for v in (alpha, beta)))
             losses = adversary.ascend(
                 lambda a, b: self.robust_loss(
                     self.lean_encode(a, generator), self.lean_encode(b, generator), generator
@@ -109,13 +109,16 @@ class WithRecipe(TwoView):
             with NotedStatistics(self) as noted:
                 side = self.lean_encode(beta, generator)
             noted.undo()
+            known = None
             if cluster:
                 with torch.no_grad():
-                    figures = self._move_prototypes(embeddings(self.encode(alpha, generator)), embeddings(side))
+                    clean = embeddings(self.encode(alpha, generator))
+                figures, known = self._move_prototypes(clean, embeddings(side))
                 noted.again()
+            elif self.conditional:
+                known = self.cluster_of(embeddings(side))
             reached = _cut(side)
             contrast, finish = self.contrast_with(reached, generator)
-            known = self.cluster_of(embeddings(reached)) if self.conditional else None
 
             def perturbed(view: Data) -> Tensor:
                 moved = self.lean_encode(view, generator)
@@ -139,9 +142,7 @@ class WithRecipe(TwoView):
         u, v = embeddings(alpha), embeddings(beta)
         clusters = self.cluster_of(u), self.cluster_of(v) if clusters_beta is None else clusters_beta
         if isinstance(contrast, RepeatedInfoNCE) and self._like_info_nce(u):
-            among = Conditional(*clusters, tau=self.cmi_tau, gamma=self.gamma)
-            if among.pays():
-                return contrast(u, among)
+            return contrast(u, Conditional(*clusters, tau=self.cmi_tau, gamma=self.gamma))
         return contrast(alpha) - self.gamma * self.conditional_term(u, v, clusters)
 
     def _like_info_nce(self, z: Tensor) -> bool:
@@ -175,14 +176,17 @@ class WithRecipe(TwoView):
         return self.prototypes_.assign(z)
 
     @torch.no_grad()
-    def _move_prototypes(self, u: Tensor, v: Tensor) -> dict[str, float]:
-        """C ← argmin L_clu by l steps while the encoder stands still (line 4): Z is made once."""
+    def _move_prototypes(self, u: Tensor, v: Tensor) -> tuple[dict[str, float], Tensor]:
+        """C ← argmin L_clu by l steps while the encoder stands still (line 4): Z is made once.
+
+        What there is to log, and Ŷ of the second view.
+        """
         optimiser = self._prototype_optimiser([])
         steps = self.prototype_steps
         return self._figures(*self.prototypes_.descend(u, v, optimiser, steps, self.prototype_tau, **self._entropy))
 
     def _move_with_projector(self, alpha: Data, beta: Data, generator: torch.Generator) -> dict[str, float]:
-        """The same with a projector that moves along, as in the released code."""
+        """The same with a projector that moves along, as in the released code: Z then moves too."""
         with torch.no_grad():
             h_u, h_v = self.represent(alpha, generator), self.represent(beta, generator)
         projector: Any = self.projector_
@@ -197,9 +201,8 @@ class WithRecipe(TwoView):
             self.prototypes_.normalise_()
         optimiser.zero_grad(set_to_none=True)  # else the encoder step would add to the projector's last gradient
         with torch.no_grad():
-            return self._figures(
-                self.prototypes_(self.project(h_u)), self.prototypes_(self.project(h_v)), loss.detach()
-            )
+            scores_u, scores_v = (self.prototypes_(self.project(h)) for h in (h_u, h_v))
+            return self._figures(scores_u, scores_v, loss.detach())[0]
 
     def _prototype_optimiser(self, projector: list[nn.Parameter]) -> torch.optim.Optimizer:
         groups: list[dict[str, Any]] = [
@@ -214,17 +217,18 @@ class WithRecipe(TwoView):
     def _entropy(self) -> dict[str, Any]:
         return {"iterations": self.sinkhorn_iterations, "temperature": self.sinkhorn_temperature}
 
-    def _figures(self, scores_u: Tensor, scores_v: Tensor, loss: Tensor) -> dict[str, float]:
-        """L_clu from which the last step was taken, and the pseudo-labels after it."""
+    def _figures(self, scores_u: Tensor, scores_v: Tensor, loss: Tensor) -> tuple[dict[str, float], Tensor]:
+        """L_clu from which the last step was taken, and the pseudo-labels after it; those of the second view."""
         by = (scores_u, scores_v)
         if self.pseudo_labels == "sinkhorn":
             by = (sinkhorn(scores_u, **self._entropy), sinkhorn(scores_v, **self._entropy))
         clusters_u, clusters_v = (part.argmax(1) for part in by)
-        return {
+        figures = {
             **({"clustering": loss.item()} if self.prototype_steps else {}),
-            "clusters_used": clusters_u.unique().numel() / self.clusters,
+            "clusters_used": int(clusters_u.bincount().count_nonzero()) / self.clusters,
             "clusters_agree": (clusters_u == clusters_v).float().mean().item(),
         }
+        return figures, clusters_v
 
     @torch.no_grad()
     def diagnostics(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
