@@ -127,7 +127,7 @@ class Encoder(Reducible):
         weight = self.transform(conv).weight
         if messages.size(1) >= weight.size(0):
             return got
-        # Copied, autograd asks for gradients in a layout in which MKL makes those of few features in a third of the time.
+        # Once copied, gradients are asked for in a layout in which MKL takes a third of the time for few features.
         return got @ (weight.t().contiguous() if messages.size(1) <= _FEW else weight.t())
 
     def finish(self, layer: int, h: Tensor) -> Tensor:
