@@ -17,7 +17,7 @@ from benchmarks.measuring import GIB, MIB, OUT, PARTS, ROOT, load
 from benchmarks.picture import draw
 
 Figures = Mapping[str, dict[str, Any]]
-LEFT_OUT = ("less_than_exact",)
+LEFT_OUT = ("less_than_exact", "same_run")
 ETHERNET = cost_model.Network(latency=50e-6, bandwidth=1.25e9)
 
 
@@ -159,6 +159,11 @@ def demands(figures: Figures, where: Path) -> str:
             verdict = "not told apart" if equal["ci_low"] <= 0 <= equal["ci_high"] else "**no**"
             what = f"its OOD accuracy less the reference's, runs of {cbas['accuracy']['epochs']} epochs"
             rows.append([what, "equal", shown, verdict])
+    if "same_run" in figures:
+        compared, apart = scores_apart(figures)
+        count, steps = len(figures["same_run"]["runs"]), figures["same_run"]["steps"]
+        what = f"its accuracies and the reference's in float64, {count} seeds of {steps} steps"
+        add(what, "equal", f"{compared - len(apart)} of {compared} the same", not apart)
     if "million" in figures:
         by_method = {row["method"]: row for row in figures["million"]["rows"]}
         peak, above = by_method["mario"]["peak"], figures["million"]["paired"].get("mario, erm")
@@ -278,6 +283,31 @@ def cbas(figures: Figures) -> str:
         gap = f"{100 * pair['mean_difference']:+.1f} ({100 * pair['ci_low']:+.1f} to {100 * pair['ci_high']:+.1f})"
         rows.append([title, *both, gap, p_value(pair)])
     return text + table(["mean over seeds", "ours", "plain", "difference (95 %)", "p"], rows)
+
+
+def scores_apart(figures: Figures) -> tuple[int, list[float]]:
+    """How many scores of the runs in float64 were compared, and those differences that are not 0."""
+    rows = [row for run in figures["same_run"]["runs"] for row in run["checkpoints"]]
+    gaps = [abs(row["ours"][name] - row["plain"][name]) for row in rows for name in row["ours"]]
+    return len(gaps), [gap for gap in gaps if gap]
+
+
+@needs("same_run")
+def same_run(figures: Figures) -> str:
+    found = figures["same_run"]
+    compared, apart = scores_apart(figures)
+    header = ["seed", "losses", "weights", "embeddings", "nodes with another label", "OOD accuracy, ours and plain"]
+    rows = []
+    for run in found["runs"]:
+        last = run["checkpoints"][-1]
+        labels = sum(row["nodes apart"] for row in run["checkpoints"])
+        scores = f"{100 * last['ours']['ood_test']:.1f} %, {100 * last['plain']['ood_test']:.1f} %"
+        gaps = [f"{value:.0e}" for value in (run["loss"], last["weights"], last["embeddings"])]
+        rows.append([str(run["seed"]), *gaps, str(labels), scores])
+    text = f"{compared - len(apart)} of {compared} scores are the same"
+    return f"{text}{f', others differ by up to {100 * max(apart):.1f} points' if apart else ''}.\n\n" + table(
+        header, rows
+    )
 
 
 @needs("messages")
@@ -583,6 +613,7 @@ PERFORMANCE: dict[str, Section] = {
     "ranks": ranks,
     "million": million,
     "less_than_exact": less_than_exact,
+    "same_run": same_run,
 }
 SCALING: dict[str, Section] = {"rates": measured_rates, "predictions": predictions, "check": held_against}
 
