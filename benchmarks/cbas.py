@@ -173,8 +173,9 @@ def main() -> None:
     with ThreadPoolExecutor(given.jobs) as pool:  # each waits for a process of its own
         done = dict(zip(pairs, pool.map(lambda pair: complete(given, *pair), pairs), strict=True))
     if done:
+        # The reference's are of float32: rounded, or no two would be the same.
         scores = {
-            who: {name: [done[who, seed]["scores"][name] for seed in range(given.seeds)] for name in SCORES}
+            who: {name: [round(done[who, seed]["scores"][name], 6) for seed in range(given.seeds)] for name in SCORES}
             for who in ("ours", "plain")
         }
         figures["accuracy"] = {
