@@ -16,9 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.cbas import linear_head
 from benchmarks.measuring import in_child, parser, save
-from benchmarks.reference import PlainMARIO, Settings
+from benchmarks.reference import PlainMARIO, Settings, linear_head
 from mario.evaluation import SETS, LinearProbe
 from mario.experiments.run import Run
 from mario.experiments.settings import split_settings

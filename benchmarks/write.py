@@ -304,10 +304,8 @@ def same_run(figures: Figures) -> str:
         scores = f"{100 * last['ours']['ood_test']:.1f} %, {100 * last['plain']['ood_test']:.1f} %"
         gaps = [f"{value:.0e}" for value in (run["loss"], last["weights"], last["embeddings"])]
         rows.append([str(run["seed"]), *gaps, str(labels), scores])
-    text = f"{compared - len(apart)} of {compared} scores are the same"
-    return f"{text}{f', others differ by up to {100 * max(apart):.1f} points' if apart else ''}.\n\n" + table(
-        header, rows
-    )
+    others = f", others differ by up to {100 * max(apart):.1f} points" if apart else ""
+    return f"{compared - len(apart)} of {compared} scores are the same{others}.\n\n" + table(header, rows)
 
 
 @needs("messages")
