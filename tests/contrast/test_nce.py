@@ -50,6 +50,19 @@ def test_one_node_has_no_negative(generator: torch.Generator) -> None:
     assert u.grad.abs().max() < 1e-12
 
 
+@pytest.mark.parametrize("n", [31, 32, 33, 39])
+@pytest.mark.parametrize("tau", [0.5, 0.002])
+def test_equals_the_formula_where_a_part_of_a_symmetric_tile_is_copied(
+    generator: torch.Generator, n: int, tau: float
+) -> None:
+    u, v = pair(n, 3, generator)
+    expected = slow_info_nce(u, v, tau)
+    loss = info_nce(u, v, tau)
+    torch.testing.assert_close(loss, expected, rtol=1e-10, atol=1e-10)
+    for ours, slow in zip(torch.autograd.grad(loss, (u, v)), torch.autograd.grad(expected, (u, v)), strict=True):
+        torch.testing.assert_close(ours, slow, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("keep", [0, 400, 2**24])  # 400: some of the tiles
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9])
 @pytest.mark.parametrize("tau", [0.5, 0.002])
