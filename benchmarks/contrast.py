@@ -83,7 +83,7 @@ def main() -> None:
         work: dict[str, Callable[[], object]] = {"product": partial(torch.mm, a, b, out=out)}
         for name in ("info_nce", "conditional_mi", *plain):
             work[name] = partial(both_ways, name, u, v)
-        rounds = 2 if given.quick else (5 if nodes == 4_000 else 3)
+        rounds = 2 if given.quick else (7 if nodes <= 8_000 else 5)
         times = in_turns(work, rounds, at_least=0.2 if given.quick else 0.5)
         middle = medians(times)
         rate = 2 * SQUARE**3 / middle["product"]

@@ -174,7 +174,7 @@ def main() -> None:
     kinds = {"1": (1, True), "2": (2, True), "4": (4, True), "2 apart": (2, False)}
     runs: dict[str, list[list[dict[str, Any]]]] = {kind: [] for kind in kinds}
     sums: dict[str, list[dict[str, float]]] = {"2": [], "4": []}
-    for _ in range(1 if given.quick else 3):
+    for _ in range(1 if given.quick else 5):
         for many, taken in sums.items():
             taken.append(start(int(many), "--sums")[0])
         for kind, (count, joined) in kinds.items():

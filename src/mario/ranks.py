@@ -30,7 +30,7 @@ _PATIENCE = timedelta(days=1)
 # Seconds that a rank waits for a message without going to sleep, for as long as others of one step may be late.
 _AWAKE = 0.05
 # Up to so many ranks and bytes, a sum is a gather.
-_FEW, _SHORT = 4, 2**15
+_FEW, _SHORT = 4, 2**17
 _give_way: Callable[[], object] = getattr(os, "sched_yield", functools.partial(time.sleep, 0))
 _ENVIRONMENT = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
