@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
-from torch import Tensor
 
+from benchmarks.cbas import scores
 from benchmarks.measuring import in_child, parser, save
 from benchmarks.reference import PlainMARIO, Settings, linear_head
-from mario.evaluation import SETS, LinearProbe
+from mario.evaluation import LinearProbe
 from mario.experiments.run import Run
 from mario.experiments.settings import split_settings
 from mario.training.streams import BATCH, STEP, stream
@@ -65,8 +65,8 @@ def child(seed: int, steps: int, every: int) -> dict[str, Any]:
                 "step": step + 1,
                 "weights": _gap(ours, plain),
                 "embeddings": float((z - embedded).abs().max() / embedded.abs().max()),
-                "ours": _scores(logits, data),
-                "plain": _scores(others, data),
+                "ours": scores(logits, data),
+                "plain": scores(others, data),
                 "nodes apart": int((logits.argmax(1) != others.argmax(1)).sum()),
             }
         )
@@ -80,11 +80,6 @@ def _gap(ours: torch.nn.Module, plain: torch.nn.Module) -> float:
     own, theirs = dict(ours.named_parameters()), dict(plain.named_parameters())
     pairs = [(own[name], theirs[name]) for name in own if name not in idle]
     return max(float((a - b).abs().max()) for a, b in pairs) / max(float(b.abs().max()) for _, b in pairs)
-
-
-def _scores(logits: Tensor, data: Any) -> dict[str, float]:
-    right = logits.argmax(1) == data.y
-    return {name: float(right[data[f"{name}_mask"]].double().mean()) for name in SETS if f"{name}_mask" in data}
 
 
 def main() -> None:

@@ -55,10 +55,14 @@ def collect(rank: int) -> dict[str, object]:
     own = torch.arange(6.0, dtype=torch.float64).view(3, 2)[: 2 + rank] + 10 * rank
     crossed = torch.arange(6.0).view(2, 3).t()  # not contiguous
     ranks.sum_(crossed)
+    long = torch.arange(90_000.0).view(300, 300).t()  # nor is this, and it is too long for a gather
+    assert long.numel() * long.element_size() > ranks._SHORT
+    ranks.sum_(long)
     return {
         "size": (ranks.size(), ranks.rank()),
         "sum": ranks.sum_(torch.full((2,), 1.0 + rank)),
         "crossed": crossed,
+        "long": long,
         "rows": ranks.rows(own.requires_grad_()),
         "counted": ranks.rows(own, [2, 3]),
         "labels": ranks.rows(torch.tensor([True, False])[rank:]),
@@ -76,6 +80,7 @@ def test_over_two() -> None:
     expected = {
         "sum": torch.full((2,), 3.0),
         "crossed": 2 * torch.arange(6.0).view(2, 3).t(),
+        "long": 2 * torch.arange(90_000.0).view(300, 300).t(),
         "rows": rows,
         "counted": rows,
         "labels": torch.tensor([True, False, False]),
