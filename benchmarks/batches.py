@@ -24,7 +24,13 @@ from mario.graphs.mapped import load_mapped
 from mario.graphs.shifting import write_shifting
 from mario.training.loop import train
 
-SETTINGS: dict[str, Any] = {"hidden": 256, "layers": 2, "roots": 600, "sampling": "random_walk", "steps_per_epoch": 1}
+SETTINGS: dict[str, Any] = {
+    "hidden_channels": 256,
+    "num_layers": 2,
+    "roots": 600,
+    "sampling": "random_walk",
+    "steps_per_epoch": 1,
+}
 
 
 def child(where: str, steps: int) -> None:

@@ -29,10 +29,10 @@ from torch_geometric.data import Data
 from benchmarks.measuring import ROOT, folder, in_child, parser, save
 from benchmarks.reference import PlainMARIO, Settings, linear_head
 from mario.evaluation import SETS, report
-from mario.experiments.run import Run, execute
-from mario.experiments.settings import split_settings
-from mario.experiments.statistics import paired
 from mario.files import read_json
+from mario.lab.presets import split_settings
+from mario.lab.runs.execute import Run, execute
+from mario.lab.statistics.paired import paired
 from mario.training.loop import pauses
 from mario.training.streams import BATCH, STEP, stream
 
@@ -54,7 +54,7 @@ def plain_epochs(run: Run, curve: list[dict[str, float]], again: str) -> Iterato
     sampler = ours.sampler(graph)
     model = PlainMARIO(data.x.size(1), Settings.of(dict(run.settings)), again)
     model.load_state_dict(ours.state_dict())
-    optimiser = model.optimiser()
+    optimizer = model.optimizer()
     classes = int(data.num_classes)
     stops = set(pauses(ours.epochs, judged.checkpoints))
     step = 0
@@ -62,9 +62,9 @@ def plain_epochs(run: Run, curve: list[dict[str, float]], again: str) -> Iterato
         model.train()
         for _ in range(ours.steps_per_epoch):
             batch = sampler.sample(stream(run.seed, step, 0, BATCH))
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             model.step(batch.x, batch.edge_index, stream(run.seed, step, 0, STEP))
-            optimiser.step()
+            optimizer.step()
             step += 1
         if epoch in stops:
             model.eval()

@@ -36,7 +36,7 @@ def main() -> None:
         ("dense", {}, False, torch.float64, TIGHT),
         ("sparse", {}, True, torch.float64, TIGHT),
         ("no batch norm, activation last", plain_head, False, torch.float64, TIGHT),
-        ("300 wide, 100 clusters", {"hidden": 300, "clusters": 100}, False, torch.float64, TIGHT),
+        ("300 wide, 100 clusters", {"hidden_channels": 300, "clusters": 100}, False, torch.float64, TIGHT),
         ("float32", {}, False, torch.float32, SINGLE),
     ):
         for again in ("projector", "encoder", "nothing"):
@@ -58,7 +58,15 @@ def compare(
 ) -> dict[str, float]:
     """How far apart losses, gradients and next weights are at the most, relative to the largest entry."""
     # ε is larger than the paper's, or the adversary would not show.
-    settings = {"hidden": 24, "clusters": 7, "tau": 0.2, "epsilon": 0.05, "gamma": 0.3, "prototype_lr": 1e-2, **given}
+    settings = {
+        "hidden_channels": 24,
+        "clusters": 7,
+        "tau": 0.2,
+        "epsilon": 0.05,
+        "gamma": 0.3,
+        "prototype_lr": 1e-2,
+        **given,
+    }
     default = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -68,22 +76,22 @@ def compare(
         ours.place(30, 0, seed=1)
         plain = PlainMARIO(30, Settings.of(ours.get_params()), again)
         batch = Data(x=data.x.to_sparse_csr() if sparse else data.x, edge_index=data.edge_index, num_nodes=200)
-        optimisers = ours.optimiser(), plain.optimiser()
+        optimizers = ours.optimizer(), plain.optimizer()
         ours.train()
         plain.train()
         apart = dict.fromkeys(TIGHT, 0.0)
         for step in range(steps):
             plain.load_state_dict(ours.state_dict())
-            for optimiser in optimisers:
-                optimiser.zero_grad(set_to_none=True)
+            for optimizer in optimizers:
+                optimizer.zero_grad(set_to_none=True)
             loss = ours.step(batch, torch.Generator().manual_seed(step))["loss"]
             other = plain.step(
                 data.x, data.edge_index, torch.Generator().manual_seed(step), in_blocks if sparse else None
             )
             apart["loss"] = max(apart["loss"], abs(loss - other) / abs(other))
             apart["gradients"] = max(apart["gradients"], _gap(_gradients(ours), _gradients(plain)))
-            for optimiser in optimisers:
-                optimiser.step()
+            for optimizer in optimizers:
+                optimizer.step()
             own, theirs = dict(ours.named_parameters()), dict(plain.named_parameters())
             together = [torch.cat([part[name].detach().flatten() for name in own]) for part in (own, theirs)]
             prototypes = _gap(own["prototypes_.weight"], theirs["prototypes_.weight"])
@@ -129,7 +137,7 @@ def compare_heads() -> float:
         generator = torch.Generator().manual_seed(5)
         y = torch.randint(3, (120,), generator=generator)
         train = torch.rand(120, generator=generator) < 0.5
-        plain = PlainMARIO(9, Settings(hidden=16, layers=2, clusters=3)).eval()
+        plain = PlainMARIO(9, Settings(hidden_channels=16, num_layers=2, clusters=3)).eval()
         with torch.no_grad():
             z = plain.encoder_(data.x, data.edge_index)
         ours = LinearProbe(epochs=80, lr=1e-2).fit_predict(z[train], y[train], z, 3, seed=4)

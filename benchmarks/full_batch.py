@@ -9,7 +9,7 @@ dataset there is nothing to measure, and no figures are left.
 import time
 
 from benchmarks.measuring import GIB, mario_run, parser, save
-from mario.graphs.catalogue import CATALOGUE
+from mario.graphs.catalog import CATALOG
 from mario.graphs.files import locate
 
 
@@ -28,7 +28,7 @@ def main() -> None:
     options.add_argument("--methods", nargs="+", default=["grace", "mario"])
     options.add_argument("--steps", type=int, default=2)
     given = options.parse_args()
-    if locate(CATALOGUE["coauthor-cs"]) is None:
+    if locate(CATALOG["coauthor-cs"]) is None:
         print("coauthor-cs is not here: set MARIO_DATA to a folder that holds Coauthor/CS (docs/data.md)")
         return
     rows = []

@@ -7,7 +7,7 @@ DEGREE, FEATURES, WORDS, WORDS_A_NODE = 10, 128, 6805, 60
 
 
 def random_graph(nodes: int, features: int = FEATURES, degree: int = DEGREE, seed: int = 0) -> Data:
-    """Both directions of random pairs, ``degree`` neighbours a node on average, normal features."""
+    """Both directions of random pairs, ``degree`` neighbors a node on average, normal features."""
     generator = torch.Generator().manual_seed(seed)
     pairs = torch.randint(nodes, (2, nodes * degree // 2), generator=generator)
     edge_index = torch.cat([pairs, pairs.flip(0)], dim=1)

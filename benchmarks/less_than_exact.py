@@ -17,8 +17,8 @@ import torch
 
 from benchmarks.measuring import folder, parser, save
 from mario.errors import MarioError
-from mario.experiments.run import Run, finish
-from mario.experiments.statistics import paired
+from mario.lab.runs.execute import Run, finish
+from mario.lab.statistics.paired import paired
 
 SHAPES: dict[str, dict[str, Any]] = {
     "good-cbas": {"epochs": 10, "steps_per_epoch": 10},

@@ -92,7 +92,7 @@ def _lines(path: str) -> list[str]:
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """CPU time of this process, all threads: what a neighbour takes from the machine is not in it."""
+    """CPU time of this process, all threads: what a neighbor takes from the machine is not in it."""
     start = time.process_time()
     work()
     return time.process_time() - start

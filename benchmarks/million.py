@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from benchmarks.measuring import mario_run, parser, save
-from mario.experiments.statistics import paired
+from mario.lab.statistics.paired import paired
 
 
 def measure(dataset: str, method: str, seed: int) -> dict[str, float]:

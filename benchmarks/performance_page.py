@@ -282,7 +282,7 @@ def sampling(figures: Figures) -> str:
     head = ["sampler", "set-up", "nodes", "edges", "sample", "train", "sample / train", "plain", "reading rows"]
     return (
         f"{found['nodes']:,} nodes, {found['edges']:,} edges, {found['features']} features; a GCN of 2 layers, "
-        f"{found['hidden']} wide.\n\n{table(head, rows)}"
+        f"{found['hidden_channels']} wide.\n\n{table(head, rows)}"
     )
 
 

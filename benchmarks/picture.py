@@ -12,7 +12,7 @@ from benchmarks.measuring import GIB, MIB
 from mario.report.pictures.palette import BLUE, GREEN, ORANGE, VERMILLION
 from mario.report.svg import INK, style, to_svg
 
-# Okabe and Ito's colours, and a marker and a dash for each, so that no line is told by its colour alone.
+# Okabe and Ito's colors, and a marker and a dash for each, so that no line is told by its color alone.
 OURS: dict[str, Any] = {"color": BLUE, "marker": "o", "label": "ours"}
 PLAIN: dict[str, Any] = {"color": VERMILLION, "marker": "s", "linestyle": "--", "label": "plain reference"}
 

@@ -60,8 +60,8 @@ def sinkhorn(scores: Tensor, iterations: int = 3, temperature: float = 0.1) -> T
 class Settings:
     """Those of the paper that a step depends on, by the names that ours has for them."""
 
-    hidden: int = 300
-    layers: int = 3
+    hidden_channels: int = 300
+    num_layers: int = 3
     batch_norm: bool = True
     last_activation: bool = False
     lr: float = 1e-2
@@ -98,7 +98,7 @@ class Settings:
             "cmi_estimator": "info_nce",
             "cmi_negatives": "second",
             "pseudo_labels": "argmax",
-            "prototype_optimiser": "adam",
+            "prototype_optimizer": "adam",
             "prototype_weight_decay": 0.0,
             "sinkhorn_iterations": 3,
             "sinkhorn_temperature": 0.1,
@@ -117,10 +117,10 @@ class Settings:
 class Encoder(nn.Module):
     def __init__(self, features: int, settings: Settings) -> None:
         super().__init__()
-        widths = [features] + [settings.hidden] * settings.layers
+        widths = [features] + [settings.hidden_channels] * settings.num_layers
         self.convs = nn.ModuleList(GCNConv(a, b) for a, b in pairwise(widths))
         self.norms = nn.ModuleList(
-            nn.BatchNorm1d(settings.hidden) if settings.batch_norm else nn.Identity() for _ in self.convs
+            nn.BatchNorm1d(settings.hidden_channels) if settings.batch_norm else nn.Identity() for _ in self.convs
         )
         self.last_activation = settings.last_activation
 
@@ -133,10 +133,13 @@ class Encoder(nn.Module):
 
 
 class Projector(nn.Module):
-    def __init__(self, hidden: int) -> None:
+    def __init__(self, hidden_channels: int) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Linear(hidden, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, hidden)
+            nn.Linear(hidden_channels, hidden_channels),
+            nn.BatchNorm1d(hidden_channels),
+            nn.ReLU(),
+            nn.Linear(hidden_channels, hidden_channels),
         )
 
     def forward(self, h: Tensor) -> Tensor:
@@ -159,10 +162,10 @@ class PlainMARIO(nn.Module):
         super().__init__()
         self.settings, self.again = settings, again
         self.encoder_ = Encoder(features, settings)
-        self.projector_ = Projector(settings.hidden)
-        self.prototypes_ = Prototypes(settings.clusters, settings.hidden)
+        self.projector_ = Projector(settings.hidden_channels)
+        self.prototypes_ = Prototypes(settings.clusters, settings.hidden_channels)
 
-    def optimiser(self) -> torch.optim.Optimizer:
+    def optimizer(self) -> torch.optim.Optimizer:
         moved = [*self.encoder_.parameters(), *self.projector_.parameters()]
         return torch.optim.Adam(moved, lr=self.settings.lr, weight_decay=self.settings.weight_decay)
 
@@ -196,10 +199,10 @@ class PlainMARIO(nn.Module):
     def move_prototypes(self, x_a: Tensor, edges_a: Tensor, x_b: Tensor, edges_b: Tensor) -> None:
         """Line 4: l steps on the swapped prediction while the encoder stands still."""
         s = self.settings
-        optimiser = torch.optim.Adam(self.prototypes_.parameters(), lr=s.prototype_lr)
+        optimizer = torch.optim.Adam(self.prototypes_.parameters(), lr=s.prototype_lr)
         again = self._embeddings(x_a, edges_a, x_b, edges_b)
         for _ in range(s.prototype_steps):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             z_a, z_b = again()
             scores_a, scores_b = self.prototypes_(z_a), self.prototypes_(z_b)
             with torch.no_grad():
@@ -207,7 +210,7 @@ class PlainMARIO(nn.Module):
             loss_a = -(q_b * F.log_softmax(scores_a / s.prototype_tau, dim=1)).sum(1)
             loss_b = -(q_a * F.log_softmax(scores_b / s.prototype_tau, dim=1)).sum(1)
             ((loss_a + loss_b) / 2).mean().backward()
-            optimiser.step()
+            optimizer.step()
             with torch.no_grad():
                 self.prototypes_.weight.copy_(F.normalize(self.prototypes_.weight, dim=1))
         # What autograd left in the network on the way is no part of the encoder's step.
@@ -258,12 +261,12 @@ def linear_head(
 ) -> Tensor:
     """Logits of all nodes by a linear layer trained by Adam; ``embed`` is called in every step, as released."""
     head = first_head(embed().size(1), classes, seed)
-    optimiser = torch.optim.Adam(head.parameters(), lr=lr)
+    optimizer = torch.optim.Adam(head.parameters(), lr=lr)
     for _ in range(epochs):
         with torch.no_grad():
             z = embed()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         F.cross_entropy(head(z)[train], y[train]).backward()
-        optimiser.step()
+        optimizer.step()
     with torch.no_grad():
         return head(embed())

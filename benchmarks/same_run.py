@@ -19,8 +19,8 @@ from benchmarks.cbas import scores
 from benchmarks.measuring import in_child, parser, save
 from benchmarks.reference import PlainMARIO, Settings, linear_head
 from mario.evaluation import LinearProbe
-from mario.experiments.run import Run
-from mario.experiments.settings import split_settings
+from mario.lab.presets import split_settings
+from mario.lab.runs.execute import Run
 from mario.training.streams import BATCH, STEP, stream
 
 STEPS = 200
@@ -37,7 +37,7 @@ def child(seed: int, steps: int, every: int) -> dict[str, Any]:
     sampler = ours.sampler(ours.prepare(data, seed=seed, device="cpu"))
     plain = PlainMARIO(data.x.size(1), Settings.of(dict(run.settings)), "nothing")
     plain.load_state_dict(ours.state_dict())
-    optimisers = ours.optimiser(), plain.optimiser()
+    optimizers = ours.optimizer(), plain.optimizer()
     head = {"epochs": judged.probe_steps, "lr": judged.probe_lr}
     train, classes = data.train_mask, int(data.num_classes)
     loss_gap, checkpoints = 0.0, []
@@ -45,12 +45,12 @@ def child(seed: int, steps: int, every: int) -> dict[str, Any]:
         ours.train()
         plain.train()
         batch = sampler.sample(stream(seed, step, 0, BATCH))
-        for optimiser in optimisers:
-            optimiser.zero_grad(set_to_none=True)
+        for optimizer in optimizers:
+            optimizer.zero_grad(set_to_none=True)
         loss = ours.step(batch, stream(seed, step, 0, STEP))["loss"]
         other = plain.step(batch.x, batch.edge_index, stream(seed, step, 0, STEP))
-        for optimiser in optimisers:
-            optimiser.step()
+        for optimizer in optimizers:
+            optimizer.step()
         loss_gap = max(loss_gap, abs(loss - other) / abs(other))
         if (step + 1) % every:
             continue

@@ -21,7 +21,7 @@ from torch_geometric.utils import subgraph
 
 from benchmarks.measuring import parser, save
 from mario.encoders import GCN
-from mario.graphs.samplers import Clusters, Neighbours, RandomWalk, Sampler
+from mario.graphs.samplers import Clusters, Neighbors, RandomWalk, Sampler
 
 T = TypeVar("T")
 
@@ -35,10 +35,10 @@ def main() -> None:
     many = max(arguments.nodes * 10 // size, 10)
     makers: dict[str, Callable[[], Sampler]] = {
         "RandomWalk": lambda: RandomWalk(data, roots=size // 4, length=3),
-        "RandomWalk, normalised": lambda: RandomWalk(
-            data, roots=size // 4, length=3, normalise=True, pre_samples=20, generator=generator
+        "RandomWalk, normalized": lambda: RandomWalk(
+            data, roots=size // 4, length=3, normalize=True, pre_samples=20, generator=generator
         ),
-        "Neighbours [10, 5]": lambda: Neighbours(data, seeds=max(size // 50, 1), fanouts=[10, 5]),
+        "Neighbors [10, 5]": lambda: Neighbors(data, seeds=max(size // 50, 1), fanouts=[10, 5]),
         "Clusters, bfs": lambda: Clusters(data, clusters=many, per_batch=10, method="bfs"),
     }
     if arguments.metis:
@@ -47,7 +47,7 @@ def main() -> None:
     for name, make in makers.items():
         setups[name], samplers[name] = timed(make)
 
-    encoder = GCN(arguments.features, hidden=arguments.hidden, layers=2)
+    encoder = GCN(arguments.features, hidden_channels=arguments.hidden_channels, num_layers=2)
     drawing, training, plain = (times_of(samplers) for _ in range(3))
     sizes: dict[str, list[tuple[int, int]]] = {name: [] for name in samplers}
     for round_ in range(arguments.rounds + 1):
@@ -70,7 +70,7 @@ def main() -> None:
         row["gathered"] = 2 * 4 * nodes * arguments.features
         rows.append(row)
         print(name, {key: value if isinstance(value, str) else round(value, 4) for key, value in row.items()})
-    figures = {key: getattr(arguments, key) for key in ("features", "hidden", "rounds")}
+    figures = {key: getattr(arguments, key) for key in ("features", "hidden_channels", "rounds")}
     save(arguments, "sampling", {"nodes": data.num_nodes, "edges": data.num_edges, **figures, "rows": rows})
 
 

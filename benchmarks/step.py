@@ -3,7 +3,7 @@
     python -m benchmarks.step [--quick]
 
 M = 3 ascent steps, 10 prototype steps, 100 prototypes, a GCN of 3 layers 300 wide, random graphs of mean degree 10 with
-128 features, and one of 8,000 nodes with 6,805 sparse words. A step is the gradients and the optimiser. Up to 8,000
+128 features, and one of 8,000 nodes with 6,805 sparse words. A step is the gradients and the optimizer. Up to 8,000
 nodes CPU time is on one thread, medians of rounds in which both take turns; memory is of a child process that does one
 step after a warm-up on a small graph. Of the sparse words and beyond 8,000 nodes the child's time counts as well, from
 32,000 on with two threads. The reference stops where a step would take more than two minutes or 16 GB.
@@ -36,22 +36,22 @@ def stepper(who: str, data: Data) -> Callable[[], None]:
     ours = mario.MARIO(sampling="full")
     if who == "ours":
         ours.place(features, 0)
-        optimiser = ours.optimiser()
+        optimizer = ours.optimizer()
         ours.train()
 
         def step() -> None:
-            optimiser.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=True)
             ours.step(data, generator)
-            optimiser.step()
+            optimizer.step()
     else:
         plain = PlainMARIO(features, Settings.of(ours.get_params()), again=who.partition(":")[2] or "encoder")
-        optimiser = plain.optimiser()
+        optimizer = plain.optimizer()
         plain.train()
 
         def step() -> None:
-            optimiser.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=True)
             plain.step(data.x, data.edge_index, generator)
-            optimiser.step()
+            optimizer.step()
 
     return step
 
@@ -71,13 +71,15 @@ def child(who: str, nodes: int, wide: bool) -> None:
     print(json.dumps({"bytes": resident("VmHWM") - before, "before": before, "cpu": took, "wall": wall}))
 
 
-def work(nodes: int, features: int = FEATURES, hidden: int = 300, layers: int = 3, ascent: int = 3) -> dict[str, float]:
+def work(
+    nodes: int, features: int = FEATURES, hidden_channels: int = 300, num_layers: int = 3, ascent: int = 3
+) -> dict[str, float]:
     """Operations that the exact step cannot do without, 2 for a multiply-add: where its time has to go."""
-    contrast = ascent * 16.0 * nodes**2 * hidden
+    contrast = ascent * 16.0 * nodes**2 * hidden_channels
     # Forward counts 2, backward 4. α passes M times with gradients, β once; both once without.
     passes = (ascent + 1) * 6.0 + 2 * 2.0
-    first = nodes * features * hidden
-    deeper = nodes * hidden**2 * (layers - 1 + 2)
+    first = nodes * features * hidden_channels
+    deeper = nodes * hidden_channels**2 * (num_layers - 1 + 2)
     return {"contrast": contrast, "network": passes * (first + deeper)}
 
 

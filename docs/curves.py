@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from mario.experiments.plan import collect, make_plan
-from mario.experiments.study_files import find_study
 from mario.files import write_text
+from mario.lab.studies.plan import collect, make_plan
+from mario.lab.studies.read import find_study
 from mario.report.pictures import curves
 from mario.report.svg import to_svg
 
@@ -16,7 +16,7 @@ def main() -> None:
     (case,) = collect(plan, HOME / "runs" / "paper").cases
     drawing = curves(case.results)
     svg = to_svg(drawing.figure, name="curves", title=drawing.title, description=drawing.description)
-    # It takes the colour of the text around it, which an image has not: dark on white on every page.
+    # It takes the color of the text around it, which an image has not: dark on white on every page.
     write_text(HOME / "docs" / "curves.svg", svg.replace('style="', 'style="background: #fff; ', 1) + "\n")
 
 

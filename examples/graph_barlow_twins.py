@@ -26,7 +26,7 @@ class GraphBarlowTwins(DropAndMask):
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> GraphBarlowTwins(hidden=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        >>> GraphBarlowTwins(hidden_channels=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
         torch.Size([700, 16])
     """
 
@@ -35,14 +35,14 @@ class GraphBarlowTwins(DropAndMask):
     # fmt: on
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
-        u, v = (_standardised(embeddings(side)) for side in (alpha, beta))
+        u, v = (_standardized(embeddings(side)) for side in (alpha, beta))
         correlation = u.t() @ v / u.size(0)
         on = (1 - correlation.diagonal()).square().sum()
         off = correlation.square().sum() - correlation.diagonal().square().sum()
         return on + (self.redundancy or 1 / u.size(1)) * off
 
 
-def _standardised(z: Tensor) -> Tensor:
+def _standardized(z: Tensor) -> Tensor:
     z = z - z.mean(0)
     # A column that does not vary correlates with nothing.
     return F.normalize(z, dim=0, eps=1e-6) * z.size(0) ** 0.5

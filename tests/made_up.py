@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mario.experiments.job import Job
-from mario.experiments.plan import Collected, CollectedCase, Plan, PlannedCase, PlannedRun
+from mario.lab.runs.job import Job
+from mario.lab.studies.plan import Collected, CollectedCase, Plan, PlannedCase, PlannedRun
 
 DOMAINS = {"good-cbas": "color", "good-webkb": "university", "webkb": "university", "good-twitch": "language"}
 DOMAINS |= {

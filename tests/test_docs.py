@@ -28,9 +28,9 @@ def run_blocks(file: str, names: dict[str, Any], after: str = "") -> dict[str, A
 
 def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    encoder, projector = mario.encoders.GCN(4, hidden=300, layers=1), torch.nn.Linear(300, 300)
-    optimiser = torch.optim.Adam([*encoder.parameters(), *projector.parameters()])
-    names = {"encoder": encoder, "projector": projector, "optimiser": optimiser}
+    encoder, projector = mario.encoders.GCN(4, hidden_channels=300, num_layers=1), torch.nn.Linear(300, 300)
+    optimizer = torch.optim.Adam([*encoder.parameters(), *projector.parameters()])
+    names = {"encoder": encoder, "projector": projector, "optimizer": optimizer}
     found = run_blocks("README.md", names)
     assert found["z"].shape == (700, 300)
     assert found["loss"].isfinite()

@@ -8,7 +8,7 @@ def test_rooms_and_methods_are_there_by_name() -> None:
         "contrast",
         "encoders",
         "evaluation",
-        "experiments",
+        "lab",
         "graphs",
         "methods",
         "report",

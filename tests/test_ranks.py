@@ -115,14 +115,14 @@ def test_gradients_that_only_one_rank_has() -> None:
         torch.testing.assert_close(found[3], torch.full((2,), 0.6, dtype=torch.float64))
 
 
-def equalised(rank: int) -> list[Tensor]:
+def equalized(rank: int) -> list[Tensor]:
     tensors = [torch.full((2, 2), float(rank)), torch.tensor(rank + 5), torch.arange(6).view(2, 3).t() * (rank + 1)]
-    ranks.equalise_(tensors)
+    ranks.equalize_(tensors)
     return tensors
 
 
 def test_all_have_the_values_of_rank_0() -> None:
-    for found in on_two_ranks(equalised):
+    for found in on_two_ranks(equalized):
         assert torch.equal(found[0], torch.zeros(2, 2))
         assert found[1] == 5
         assert torch.equal(found[2], torch.arange(6).view(2, 3).t())

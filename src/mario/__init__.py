@@ -20,7 +20,7 @@ _HOME = {
     "evaluate": "mario.evaluation",
 }
 
-_ROOMS = ("contrast", "encoders", "evaluation", "experiments", "graphs", "methods", "report", "training", "views")
+_ROOMS = ("contrast", "encoders", "evaluation", "graphs", "lab", "methods", "report", "training", "views")
 
 __all__ = [
     "MARIO",

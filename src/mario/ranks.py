@@ -141,7 +141,7 @@ def first(work: Callable[[], T]) -> T:
 
 
 @torch.no_grad()
-def equalise_(tensors: Iterable[Tensor]) -> None:
+def equalize_(tensors: Iterable[Tensor]) -> None:
     """Give all ranks the values of rank 0, in place, in one message for each type of number."""
     if size() == 1:
         return

@@ -105,7 +105,7 @@ def _measure(candidates: Mapping[str, Callable[[], object]]) -> dict[str, float]
 
 
 def _seconds(call: Callable[[], object]) -> float:
-    # One thread: CPU time, which neighbours on the machine do not disturb. Several threads, or a GPU: CPU time would
+    # One thread: CPU time, which neighbors on the machine do not disturb. Several threads, or a GPU: CPU time would
     # count work that is spread over them as often as it is spread.
     alone = torch.get_num_threads() == 1 and not torch.cuda.is_available()
     clock = time.thread_time if alone else time.perf_counter

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from graphs.elliptic_files import write_elliptic
 from mario.cli.data import app
 from mario.errors import MarioError
-from mario.graphs.catalogue import CATALOGUE
+from mario.graphs.catalog import CATALOG
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def run(*arguments: object) -> Result:
 def test_list_says_what_is_there_and_what_is_not(tmp_path: Path) -> None:
     result = run("list")
     assert result.exit_code == 0
-    for name, card in CATALOGUE.items():
+    for name, card in CATALOG.items():
         (line,) = [line for line in result.output.splitlines() if line.strip().startswith((f"{name} ", f"{name}*"))]
         assert f"{card.nodes:,}" in line
         assert ("absent" in line) == bool(card.files)
@@ -35,7 +35,7 @@ def test_list_says_what_is_there_and_what_is_not(tmp_path: Path) -> None:
 
 
 def test_list_as_json_with_files_present(tmp_path: Path) -> None:
-    for file in CATALOGUE["webkb"].files:
+    for file in CATALOG["webkb"].files:
         (tmp_path / file.path).parent.mkdir(exist_ok=True)
         (tmp_path / file.path).touch()
     rows = {row["name"]: row for row in json.loads(run("list", "--json", "--root", tmp_path).output)}
@@ -175,4 +175,4 @@ def test_a_generated_graph_is_made_by_fetch_and_not_by_show(tmp_path: Path) -> N
     assert (split["train"], split["domains"], split["environments"]) == (30, 10, 6)
     assert "files: made in" in run("show", "shifting-10k").output
     made = sum(path.stat().st_size for path in (tmp_path / "cache" / "graphs").rglob("*.npy"))
-    assert made == pytest.approx(CATALOGUE["shifting-10k"].cached, rel=0.001)
+    assert made == pytest.approx(CATALOG["shifting-10k"].cached, rel=0.001)

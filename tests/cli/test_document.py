@@ -19,7 +19,7 @@ from mario.cli.document import (
     write_document,
 )
 from mario.errors import MarioError
-from mario.experiments.plan import Collected
+from mario.lab.studies.plan import Collected
 
 
 def marked(name: str, text: str) -> str:

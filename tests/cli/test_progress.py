@@ -9,7 +9,7 @@ from rich.console import Console
 from mario.cli import progress
 from mario.cli.progress import follow, lasting
 from mario.errors import RunFailedError
-from mario.experiments.launch import Standing
+from mario.lab.launch import Standing
 
 
 def standings() -> Iterator[Standing]:

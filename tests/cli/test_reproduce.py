@@ -11,9 +11,9 @@ import pytest
 from mario.cli import main
 from mario.cli.document import BEGIN, END
 from mario.cli.reproduce import recording
-from mario.experiments import store
-from mario.experiments.launch.standing import Standing
-from mario.experiments.plan import Collected
+from mario.lab.launch.standing import Standing
+from mario.lab.runs import store
+from mario.lab.studies.plan import Collected
 
 TINY = """
 title = "Tiny"
@@ -21,13 +21,13 @@ reference = "plain"
 rows = [
   "random-init",
   { label = "plain", method = "grace" },
-  { label = "thin", method = "grace", given = { hidden = 4 } },
+  { label = "thin", method = "grace", given = { hidden_channels = 4 } },
   "*",
 ]
 seeds = 2
 epochs = 1
 checkpoints = 1
-given = { hidden = 8, layers = 1, probe_epochs = 2, roots = 20 }
+given = { hidden_channels = 8, num_layers = 1, probe_epochs = 2, roots = 20 }
 cases = [
   { dataset = "good-cbas", shift = "concept", rows = ["random-init", "plain", "thin"] },
   { dataset = "good-cbas", shift = "covariate", rows = ["random-init"] },
@@ -158,7 +158,9 @@ def test_two_studies_share_runs(call: Call, tmp_path: Path) -> None:
 
 
 def test_a_failed_run_stops_no_other_and_is_retried_only_on_demand(call: Call, tmp_path: Path) -> None:
-    study = TINY.replace("hidden = 4", "hidden = 4, lr = 1e30, epochs = 20").replace("seeds = 2", "seeds = 1")
+    study = TINY.replace("hidden_channels = 4", "hidden_channels = 4, lr = 1e30, epochs = 20").replace(
+        "seeds = 2", "seeds = 1"
+    )
     (tmp_path / "tiny.toml").write_text(study)
     words = ("reproduce", "tiny.toml", "--out", "runs", "--datasets", "good-cbas-concept")
     code, _, errors = call(*words)
@@ -249,7 +251,9 @@ def test_a_report_of_plans_and_of_runs_without_one(call: Call, tmp_path: Path, m
     monkeypatch.setattr("mario.cli.report.write_report", write)  # its maps and pictures take seconds
     assert call("report", "runs", "-o", "own.html")[0] == 0
     labels = {result["label"] for case in shown[0].cases for result in case.results}
-    assert labels == {"random-init", "grace, hidden=4", "grace, hidden=8"}, "rows are named by what differs"
+    assert labels == {"random-init", "grace, hidden_channels=4", "grace, hidden_channels=8"}, (
+        "rows are named by what differs"
+    )
     for folder, message in [("absent", "there is no folder absent"), ("here", "here holds no runs")]:
         code, _, errors = call("report", folder)
         assert code == 2

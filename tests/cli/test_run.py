@@ -19,7 +19,18 @@ from graphs.elliptic_files import write_elliptic
 from mario.cli import app
 from two_ranks import on_two_ranks
 
-QUICK = ["--set", "hidden=16", "--set", "layers=2", "--set", "clusters=5", "--set", "probe_epochs=5", "--threads", "1"]
+QUICK = [
+    "--set",
+    "hidden_channels=16",
+    "--set",
+    "num_layers=2",
+    "--set",
+    "clusters=5",
+    "--set",
+    "probe_epochs=5",
+    "--threads",
+    "1",
+]
 
 
 def real(*words: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
@@ -51,7 +62,18 @@ def test_run_writes_the_folder_and_says_so(tmp_path: Path) -> None:
 
 def test_run_on_many_graphs_shows_a_score_for_each_group(tmp_path: Path) -> None:
     root = write_elliptic(tmp_path / "data", nodes=12)
-    words = ["run", "elliptic", "--method", "erm", "--encoder", "sage", "--set", "hidden=8", "--set", "epochs=2"]
+    words = [
+        "run",
+        "elliptic",
+        "--method",
+        "erm",
+        "--encoder",
+        "sage",
+        "--set",
+        "hidden_channels=8",
+        "--set",
+        "epochs=2",
+    ]
     done = mario(
         *words, "--root", str(root), "--out", "one", cwd=tmp_path, env={"MARIO_CACHE": str(tmp_path / "cache")}
     )

@@ -10,12 +10,20 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import mario.cli.run
 import mario.report.embedding_map
-from experiments.sinks.test_weights_and_biases import Fake, wandb  # noqa: F401 (a fixture)
+from lab.sinks.test_weights_and_biases import Fake, wandb  # noqa: F401 (a fixture)
 from mario.cli.run import run_one
 from mario.errors import MarioError
 from mario.training import Epoch
 
-SMALL = {"hidden": 8, "layers": 1, "epochs": 3, "steps_per_epoch": 3, "roots": 100, "clusters": 3, "probe_epochs": 2}
+SMALL = {
+    "hidden_channels": 8,
+    "num_layers": 1,
+    "epochs": 3,
+    "steps_per_epoch": 3,
+    "roots": 100,
+    "clusters": 3,
+    "probe_epochs": 2,
+}
 
 
 @pytest.fixture(autouse=True)

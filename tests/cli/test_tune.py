@@ -9,11 +9,11 @@ from typer.testing import CliRunner
 
 from mario.cli import app
 from mario.errors import MarioError, RunFailedError
-from mario.experiments import tune as tune_module
-from mario.experiments.tune_plan import Tuning
 from mario.files import read_json
+from mario.lab import tune as tune_module
+from mario.lab.tune.plan import Tuning
 
-TINY = ["hidden=8", "layers=1", "epochs=2", "steps_per_epoch=1", "probe_epochs=2", "checkpoints=2"]
+TINY = ["hidden_channels=8", "num_layers=1", "epochs=2", "steps_per_epoch=1", "probe_epochs=2", "checkpoints=2"]
 FIXED = [word for text in TINY for word in ("--set", text)]
 TUNE = ["tune", "good-cbas", "--method", "random-init", "--shift", "concept", *FIXED, "--only", "probe_lr,dropout"]
 
@@ -49,14 +49,25 @@ def test_the_best_settings_go_to_mario_run(tmp_path: Path, mario: Any) -> None:
     assert "random-init on good-cbas, color, concept" in again
     assert "was done already" in again
     # What is said beside the file wins over it.
-    mario("run", "good-cbas", "--settings", f"runs/tune/{name}.toml", "--set", "hidden=9", "--seed", "4", "--out", "x")
+    mario(
+        "run",
+        "good-cbas",
+        "--settings",
+        f"runs/tune/{name}.toml",
+        "--set",
+        "hidden_channels=9",
+        "--seed",
+        "4",
+        "--out",
+        "x",
+    )
     result = read_json(tmp_path / "x" / "result.json")
-    assert (result["settings"]["hidden"], result["seed"], result["settings"]["layers"]) == (9, 4, 1)
+    assert (result["settings"]["hidden_channels"], result["seed"], result["settings"]["num_layers"]) == (9, 4, 1)
     # Nothing is left to do, and another worker is not begun for it.
     before = sorted((tmp_path / "runs").iterdir())
     resumed = mario(*TUNE, "--trials", "3", "--workers", "1", "-o", "best.json")
     assert "best of 3 trials" in resumed
-    assert read_json(tmp_path / "best.json")["settings"]["hidden"] == 8
+    assert read_json(tmp_path / "best.json")["settings"]["hidden_channels"] == 8
     assert sorted((tmp_path / "runs").iterdir()) == before
 
 

@@ -111,14 +111,14 @@ def test_alone_they_are_what_they_gather() -> None:
 def clustered(rank: int, first: int, temperature: float, tau: float) -> dict[str, Tensor]:
     u, v = (z[part(rank, first)].requires_grad_() for z in draw(12))
     prototypes = Prototypes(3, 5, torch.Generator().manual_seed(1)).double()
-    prototypes.normalise_()
+    prototypes.normalize_()
     q = sinkhorn(prototypes(u), temperature=temperature)
     loss = prototypes.loss(u, v, tau, temperature=temperature)
     loss.backward()
     ranks.sum_gradients(prototypes.parameters())
     gradient = prototypes.weight.grad
-    optimiser = torch.optim.Adam(prototypes.parameters(), lr=0.05)
-    prototypes.descend(u.detach(), v.detach(), optimiser, 4, tau, temperature=temperature)
+    optimizer = torch.optim.Adam(prototypes.parameters(), lr=0.05)
+    prototypes.descend(u.detach(), v.detach(), optimizer, 4, tau, temperature=temperature)
     found = {"q": q, "loss": loss.detach(), "u": u.grad, "gradient": gradient, "moved": prototypes.weight.detach()}
     return found  # type: ignore[return-value]
 

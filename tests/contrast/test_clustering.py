@@ -105,7 +105,7 @@ def test_scores_are_cosines_whatever_the_lengths(generator: torch.Generator) -> 
     root = math.sqrt(0.5)
     torch.testing.assert_close(prototypes(z), torch.tensor([[1.0, 0.0], [root, root], [0.0, -1.0]]))
     assert prototypes.assign(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).tolist() == [0, 1]
-    prototypes.normalise_()
+    prototypes.normalize_()
     torch.testing.assert_close(prototypes.weight.detach(), torch.eye(2))
 
 
@@ -124,16 +124,16 @@ def test_prototype_loss_is_swapped_prediction_of_even_assignments(generator: tor
 
 
 def test_prototypes_find_well_separated_clusters(generator: torch.Generator) -> None:
-    centres = torch.eye(4)
+    centers = torch.eye(4)
     labels = torch.arange(4).repeat_interleave(15)
-    u, v = (centres[labels] + 0.05 * torch.randn(60, 4, generator=generator) for _ in range(2))
+    u, v = (centers[labels] + 0.05 * torch.randn(60, 4, generator=generator) for _ in range(2))
     prototypes = Prototypes(4, 4, generator)
-    optimiser = torch.optim.Adam(prototypes.parameters(), lr=0.05)
+    optimizer = torch.optim.Adam(prototypes.parameters(), lr=0.05)
     for _ in range(100):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         prototypes.loss(u, v, tau=0.2).backward()
-        optimiser.step()
-        prototypes.normalise_()
+        optimizer.step()
+        prototypes.normalize_()
     found = prototypes.assign(u).view(4, 15)
     assert (found == found[:, :1]).all()
     assert found[:, 0].unique().numel() == 4
@@ -170,17 +170,17 @@ def test_descend_is_the_plain_steps_on_the_loss(
     generator = torch.Generator().manual_seed(0)
     u, v = torch.randn(2, 30, 6, generator=generator, dtype=torch.float64)
     ours, plain = (Prototypes(4, 6, generator=torch.Generator().manual_seed(1)).double() for _ in range(2))
-    ours.normalise_()
-    plain.normalise_()
+    ours.normalize_()
+    plain.normalize_()
     start = plain.weight.detach().clone()
     *scores, reached = ours.descend(u, v, maker(ours.parameters(), lr=0.05), 7, tau, temperature=temperature)
-    optimiser = maker(plain.parameters(), lr=0.05)
+    optimizer = maker(plain.parameters(), lr=0.05)
     for _ in range(7):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = plain.loss(u, v, tau, temperature=temperature)
         loss.backward()
-        optimiser.step()
-        plain.normalise_()
+        optimizer.step()
+        plain.normalize_()
     torch.testing.assert_close(reached, loss.detach(), atol=1e-10, rtol=1e-10)
     assert not torch.allclose(plain.weight, start, atol=1e-4)
     torch.testing.assert_close(ours.weight, plain.weight, atol=1e-10, rtol=1e-10)

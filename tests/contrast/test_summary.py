@@ -7,14 +7,14 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import DeepGraphInfomax
 
-from mario.contrast import Discriminator, ProjectedDot, node_summary_loss, summarise
+from mario.contrast import Discriminator, ProjectedDot, node_summary_loss, summarize
 from mario.errors import MarioError
 
 
 def test_summary_of_two_nodes_by_hand() -> None:
     h = torch.tensor([[0.0, 1.0, math.log(3)], [0.0, 3.0, math.log(3)]])
-    torch.testing.assert_close(summarise(h), torch.tensor([0.5, 1 / (1 + math.exp(-2)), 0.75]))
-    assert summarise(h[:, :2], squash=False).tolist() == [0.0, 2.0]
+    torch.testing.assert_close(summarize(h), torch.tensor([0.5, 1 / (1 + math.exp(-2)), 0.75]))
+    assert summarize(h[:, :2], squash=False).tolist() == [0.0, 2.0]
 
 
 def test_loss_by_hand() -> None:
@@ -59,10 +59,10 @@ def test_discriminator_starts_as_the_released_code_does() -> None:
 
 
 def test_twice_the_loss_is_that_of_pyg(generator: torch.Generator) -> None:
-    ours, theirs = Discriminator(4), DeepGraphInfomax(4, nn.Identity(), summarise, nn.Identity())
+    ours, theirs = Discriminator(4), DeepGraphInfomax(4, nn.Identity(), summarize, nn.Identity())
     theirs.weight.data.copy_(ours.weight)
     h, corrupted = torch.randn(2, 9, 4, generator=generator)
-    s = summarise(h)
+    s = summarize(h)
     torch.testing.assert_close(
         2 * node_summary_loss(ours(h, s), ours(corrupted, s)), theirs.loss(h, corrupted, s), atol=1e-6, rtol=1e-6
     )
@@ -73,7 +73,7 @@ def test_gradcheck_and_order_of_nodes(made, generator: torch.Generator) -> None:
     score = made().double()
 
     def loss(h: Tensor, corrupted: Tensor) -> Tensor:
-        s = summarise(h)
+        s = summarize(h)
         return node_summary_loss(score(h, s), score(corrupted, s))
 
     h, corrupted = (torch.randn(6, 3, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(2))
@@ -107,4 +107,4 @@ def test_wrong_shapes_are_errors(made: type) -> None:
     with pytest.raises(MarioError, match=r"got \(2, 3\) and \(1, 3\)"):
         made(3)(torch.ones(2, 3), torch.ones(1, 3))
     with pytest.raises(MarioError, match="non-empty"):
-        summarise(torch.ones(0, 3))
+        summarize(torch.ones(0, 3))

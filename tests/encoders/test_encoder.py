@@ -25,10 +25,12 @@ def graph(seed: int = 0) -> tuple[Tensor, Tensor]:
     return x, torch.cat([edge_index, edge_index[:, :3], torch.tensor([[1], [1]])], 1)
 
 
-def make(kind: str, in_channels: int = FEATURES, *, hidden: int = 5, seed: int = 0, **switches: object) -> Encoder:
+def make(
+    kind: str, in_channels: int = FEATURES, *, hidden_channels: int = 5, seed: int = 0, **switches: object
+) -> Encoder:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        encoder = ENCODERS[kind](in_channels, hidden=hidden, **switches).double()  # type: ignore[arg-type]
+        encoder = ENCODERS[kind](in_channels, hidden_channels=hidden_channels, **switches).double()  # type: ignore[arg-type]
         for parameter in encoder.parameters():  # biases and batch norm start at 0 and 1, which would hide mistakes
             nn.init.normal_(parameter, std=0.5)
         return encoder
@@ -46,25 +48,25 @@ def plain_convolution(kind: str, ours: nn.Module, in_channels: int, out_channels
 
 
 @every_encoder
-@pytest.mark.parametrize("layers", [1, 2, 4])
-@pytest.mark.parametrize("hidden", [1, 7])
-def test_equals_a_stack_of_plain_convolutions(kind: str, layers: int, hidden: int) -> None:
+@pytest.mark.parametrize("num_layers", [1, 2, 4])
+@pytest.mark.parametrize("hidden_channels", [1, 7])
+def test_equals_a_stack_of_plain_convolutions(kind: str, num_layers: int, hidden_channels: int) -> None:
     x, edge_index = graph()
-    encoder = make(kind, hidden=hidden, layers=layers, batch_norm=False)
+    encoder = make(kind, hidden_channels=hidden_channels, num_layers=num_layers, batch_norm=False)
     expected = x
     for i, conv in enumerate(encoder.convs):
-        expected = plain_convolution(kind, conv, expected.size(1), hidden)(expected, edge_index)
-        if i < layers - 1:
+        expected = plain_convolution(kind, conv, expected.size(1), hidden_channels)(expected, edge_index)
+        if i < num_layers - 1:
             expected = expected.clamp_min(0)
     out = encoder(x, edge_index)
-    assert out.shape == (NODES, hidden)
+    assert out.shape == (NODES, hidden_channels)
     torch.testing.assert_close(out, expected)
 
 
 @every_encoder
 def test_weight_gradients_equal_those_of_plain_convolutions(kind: str) -> None:
     x, edge_index = graph()
-    encoder = make(kind, layers=2, batch_norm=False)
+    encoder = make(kind, num_layers=2, batch_norm=False)
     plain = [plain_convolution(kind, c, i, 5) for c, i in zip(encoder.convs, (FEATURES, 5), strict=True)]
     encoder(x, edge_index).square().sum().backward()
     plain[1](plain[0](x, edge_index).relu(), edge_index).square().sum().backward()
@@ -77,7 +79,7 @@ def test_weight_gradients_equal_those_of_plain_convolutions(kind: str) -> None:
 @every_encoder
 def test_sparse_features_equal_dense_ones_with_gradients(kind: str) -> None:
     x, edge_index = graph()
-    one, two = make(kind, layers=2), make(kind, layers=2)
+    one, two = make(kind, num_layers=2), make(kind, num_layers=2)
     dense, sparse = one(x, edge_index), two(x.to_sparse_csr(), edge_index)
     torch.testing.assert_close(sparse, dense)
     dense.square().sum().backward()
@@ -110,7 +112,7 @@ def test_renumbering_the_nodes_renumbers_the_embeddings(kind: str, generator: to
 def test_features_of_nodes_that_cannot_be_reached_do_not_matter(kind: str) -> None:
     x, _ = graph()
     path = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
-    encoder = make(kind, layers=2, batch_norm=False)
+    encoder = make(kind, num_layers=2, batch_norm=False)
     changed = x.clone()
     changed[0] += 1
     moved = (encoder(changed, path) - encoder(x, path)).abs().amax(1) > 1e-9
@@ -129,7 +131,7 @@ def test_without_edges_every_node_stands_alone(kind: str) -> None:
 class TestSwitches:
     def test_batch_norm_stands_between_convolution_and_activation(self) -> None:
         x, edge_index = graph()
-        encoder = make("gcn", layers=1, last_activation=True)
+        encoder = make("gcn", num_layers=1, last_activation=True)
         h = plain_convolution("gcn", encoder.convs[0], FEATURES, 5)(x, edge_index)
         normal = (h - h.mean(0)) / (h.var(0, unbiased=False) + 1e-5).sqrt()
         expected = (normal * encoder.norms[0].weight + encoder.norms[0].bias).clamp_min(0)
@@ -137,7 +139,7 @@ class TestSwitches:
 
     def test_batch_norm_keeps_running_statistics_only_while_training(self) -> None:
         x, edge_index = graph()
-        encoder = make("gcn", layers=2)
+        encoder = make("gcn", num_layers=2)
         before = encoder.norms[0].running_mean.clone()
         encoder.eval()(x, edge_index)
         assert torch.equal(encoder.norms[0].running_mean, before)
@@ -146,12 +148,12 @@ class TestSwitches:
 
     def test_without_batch_norm_there_is_none(self) -> None:
         assert not any(isinstance(module, nn.BatchNorm1d) for module in make("gcn", batch_norm=False).modules())
-        assert sum(isinstance(module, nn.BatchNorm1d) for module in make("gcn", layers=4).modules()) == 4
+        assert sum(isinstance(module, nn.BatchNorm1d) for module in make("gcn", num_layers=4).modules()) == 4
 
     @pytest.mark.parametrize(("name", "function"), [("relu", F.relu), ("elu", F.elu), ("leaky_relu", F.leaky_relu)])
     def test_activation_and_last_activation(self, name: str, function: object) -> None:
         x, edge_index = graph()
-        bare, last = (make("gcn", layers=2, activation=name, last_activation=flag) for flag in (False, True))
+        bare, last = (make("gcn", num_layers=2, activation=name, last_activation=flag) for flag in (False, True))
         out = bare(x, edge_index)
         assert (out < 0).any()
         torch.testing.assert_close(last(x, edge_index), function(out))  # type: ignore[operator]
@@ -162,7 +164,7 @@ class TestSwitches:
 
     def test_dropout_zeroes_that_share_and_keeps_the_mean(self, generator: torch.Generator) -> None:
         x = torch.ones(2000, 1, dtype=torch.float64)
-        encoder = make("gcn", 1, hidden=10, layers=1, batch_norm=False, dropout=0.3)
+        encoder = make("gcn", 1, hidden_channels=10, num_layers=1, batch_norm=False, dropout=0.3)
         edge_index = torch.empty(2, 0, dtype=torch.int64)
         clean = encoder.eval()(x, edge_index)
         out = encoder.train()(x, edge_index, generator)
@@ -172,7 +174,7 @@ class TestSwitches:
 
     def test_dropout_comes_after_every_layer(self, generator: torch.Generator) -> None:
         x, edge_index = graph()
-        encoder = make("gcn", layers=2, batch_norm=False, dropout=0.5)
+        encoder = make("gcn", num_layers=2, batch_norm=False, dropout=0.5)
         first = (torch.rand(NODES, 5, generator=generator) >= 0.5) / 0.5
         second = (torch.rand(NODES, 5, generator=generator) >= 0.5) / 0.5
         one, two = (plain_convolution("gcn", c, i, 5) for c, i in zip(encoder.convs, (FEATURES, 5), strict=True))
@@ -219,9 +221,9 @@ class TestOneNode:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"in_channels": 0}, "in_channels, hidden and layers of at least 1, got 0, 300, 3"),
-        ({"hidden": 0}, "in_channels, hidden and layers of at least 1, got 2, 0, 3"),
-        ({"layers": -1}, "in_channels, hidden and layers of at least 1, got 2, 300, -1"),
+        ({"in_channels": 0}, "in_channels, hidden_channels and num_layers of at least 1, got 0, 300, 3"),
+        ({"hidden_channels": 0}, "in_channels, hidden_channels and num_layers of at least 1, got 2, 0, 3"),
+        ({"num_layers": -1}, "in_channels, hidden_channels and num_layers of at least 1, got 2, 300, -1"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
         ({"dropout": -0.1}, r"dropout must lie in \[0, 1\), got -0.1"),
         ({"dropout": float("nan")}, r"dropout must lie in \[0, 1\), got nan"),
@@ -244,8 +246,8 @@ def test_a_ready_propagation_matrix_takes_the_place_of_the_encoders_own(kind: st
     x, edge_index = graph()
     edge_index = edge_index.unique(dim=1)  # a matrix has one entry a pair
     model = make(kind, batch_norm=False)
-    if model.normalisation is not None:
-        ready = propagation_matrix(edge_index, x.size(0), model.normalisation, x.dtype)
+    if model.normalization is not None:
+        ready = propagation_matrix(edge_index, x.size(0), model.normalization, x.dtype)
     else:  # attention has no matrix: it looks along the entries
         ones = torch.ones(edge_index.size(1), dtype=x.dtype)
         ready = torch.sparse_coo_tensor(edge_index.flip(0), ones, (x.size(0), x.size(0))).to_sparse_csr()
@@ -258,7 +260,7 @@ def test_a_full_matrix_and_a_sparse_one_are_multiplied_alike(kept: float, genera
     dense = torch.rand(20, 20, generator=generator, dtype=torch.float64)
     dense = dense * (torch.rand(20, 20, generator=generator) < kept)
     x = torch.rand(20, FEATURES, generator=generator, dtype=torch.float64).requires_grad_()
-    model = make("gcn", batch_norm=False, layers=1, last_activation=False)
+    model = make("gcn", batch_norm=False, num_layers=1, last_activation=False)
     out = model(x, dense.to_sparse_csr())
     conv = model.convs[0]
     torch.testing.assert_close(out, dense @ (x @ conv.lin.weight.t()) + conv.bias)
@@ -268,11 +270,13 @@ def test_a_full_matrix_and_a_sparse_one_are_multiplied_alike(kept: float, genera
 
 @every_encoder
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-@pytest.mark.parametrize("hidden", [3, 11])  # narrower and wider than the features
-def test_in_blocks_it_is_the_same_map(kind: str, sparse: bool, hidden: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("hidden_channels", [3, 11])  # narrower and wider than the features
+def test_in_blocks_it_is_the_same_map(
+    kind: str, sparse: bool, hidden_channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x, edge_index = graph()
     x = x.to_sparse_csr() if sparse else x
-    model = make(kind, hidden=hidden, last_activation=True)
+    model = make(kind, hidden_channels=hidden_channels, last_activation=True)
     model(x, edge_index)  # gives batch norm statistics to remember
     model.eval()
     with torch.no_grad():
@@ -286,7 +290,7 @@ def test_in_blocks_it_is_the_same_map(kind: str, sparse: bool, hidden: int, monk
 def test_features_in_parts_equal_the_matrix_with_gradients(kind: str) -> None:
     x, edge_index = graph()
     kept = torch.tensor([True, False, True, True, False, True])
-    one, two = make(kind, layers=2), make(kind, layers=2)
+    one, two = make(kind, num_layers=2), make(kind, num_layers=2)
     written = one(x * kept, edge_index)
     parts = two(Features(x, kept), edge_index)
     torch.testing.assert_close(parts, written)

@@ -33,7 +33,7 @@ def part(rank: int, first: int) -> slice:
     return slice(first) if rank == 0 else slice(first, None)
 
 
-def normalised(
+def normalized(
     rank: int, options: dict[str, object], dtype: torch.dtype, shift: float, first: int
 ) -> dict[str, Tensor]:
     """Two passes forward and one back of the own rows, then one in evaluation."""
@@ -81,7 +81,7 @@ def check(options: dict[str, object], dtype: torch.dtype, shift: float, first: i
     (y.square() * weighting(torch.float64)).sum().backward()
     norm.eval()
     rested = norm(x).detach()
-    one, two = on_two_ranks(normalised, options, dtype, shift, first)
+    one, two = on_two_ranks(normalized, options, dtype, shift, first)
     scaled = {"rtol": tolerance, "atol": tolerance}
     for name, expected in (("y", y.detach()), ("x", x.grad), ("rested", rested)):
         if one[name] is None:
@@ -119,7 +119,7 @@ def test_everywhere_false_is_the_own_rows_and_one_row_in_all_is_an_error() -> No
 def test_a_pass_counts_in_the_running_statistics_without_being_made() -> None:
     edges = torch.tensor([[0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 0, 3]])
     views = [torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2)]
-    first = GCN(3, hidden=4, layers=2).double()
+    first = GCN(3, hidden_channels=4, num_layers=2).double()
     second, fresh = copy.deepcopy(first), copy.deepcopy(first)
     for view in (views[1], views[0], views[1], views[1]):  # as it is written out
         first(view, edges)
@@ -136,7 +136,7 @@ def test_a_pass_counts_in_the_running_statistics_without_being_made() -> None:
     noted.again()
     for written, told in zip(first.buffers(), second.buffers(), strict=True):
         torch.testing.assert_close(told, written)
-    z.sum().backward()  # autograd takes no offence
+    z.sum().backward()  # autograd takes no offense
 
 
 def test_without_running_statistics_there_is_nothing_to_note() -> None:

@@ -13,7 +13,7 @@ def h(generator: torch.Generator) -> torch.Tensor:
 
 
 def test_is_linear_batch_norm_relu_linear(h: torch.Tensor) -> None:
-    projector = Projector(4, hidden=6, out=3)
+    projector = Projector(4, hidden_channels=6, out_channels=3)
     first, norm, _, second = projector.layers
     a = h @ first.weight.T + first.bias
     a = (a - a.mean(0)) / (a.var(0, unbiased=False) + norm.eps).sqrt()
@@ -22,7 +22,7 @@ def test_is_linear_batch_norm_relu_linear(h: torch.Tensor) -> None:
 
 
 def test_without_batch_norm(h: torch.Tensor) -> None:
-    projector = Projector(4, hidden=6, out=3, batch_norm=False)
+    projector = Projector(4, hidden_channels=6, out_channels=3, batch_norm=False)
     first, _, _, second = projector.layers
     expected = (h @ first.weight.T + first.bias).clamp_min(0) @ second.weight.T + second.bias
     torch.testing.assert_close(projector(h), expected)
@@ -31,16 +31,18 @@ def test_without_batch_norm(h: torch.Tensor) -> None:
 
 @pytest.mark.parametrize(
     ("widths", "shapes"),
-    [({}, [(4, 4), (4, 4)]), ({"hidden": 9}, [(9, 4), (4, 9)]), ({"out": 2}, [(4, 4), (2, 4)])],
+    [({}, [(4, 4), (4, 4)]), ({"hidden_channels": 9}, [(9, 4), (4, 9)]), ({"out_channels": 2}, [(4, 4), (2, 4)])],
 )
 def test_widths_default_to_that_of_the_input(widths: dict[str, int], shapes: list[tuple[int, int]]) -> None:
     layers = Projector(4, **widths).layers
     assert [tuple(layers[i].weight.shape) for i in (0, 3)] == shapes
 
 
-@pytest.mark.parametrize("bad", [{"in_channels": 0}, {"hidden": 0}, {"out": -1}])
+@pytest.mark.parametrize("bad", [{"in_channels": 0}, {"hidden_channels": 0}, {"out_channels": -1}])
 def test_a_width_below_one_is_an_error(bad: dict[str, int]) -> None:
-    with pytest.raises(MarioError, match="a projector needs in_channels, hidden and out of at least 1, got"):
+    with pytest.raises(
+        MarioError, match="a projector needs in_channels, hidden_channels and out_channels of at least 1, got"
+    ):
         Projector(**{"in_channels": 4, **bad})
 
 

@@ -1,4 +1,4 @@
-"""`propagation_matrix` and the products by it against the dense formulas and PyG's own normalisation."""
+"""`propagation_matrix` and the products by it against the dense formulas and PyG's own normalization."""
 
 import copy
 import pickle
@@ -35,11 +35,11 @@ def adjacency(edge_index: Tensor, num_nodes: int) -> Tensor:
     return A
 
 
-def dense(edge_index: Tensor, num_nodes: int, normalisation: str) -> Tensor:
+def dense(edge_index: Tensor, num_nodes: int, normalization: str) -> Tensor:
     A = adjacency(edge_index, num_nodes)
-    if normalisation == "sum":
+    if normalization == "sum":
         return A + torch.eye(num_nodes)
-    if normalisation == "mean":
+    if normalization == "mean":
         return A / A.sum(1, keepdim=True).clamp_min(1)
     A.fill_diagonal_(1)  # Kipf & Welling's A has no self-loops of its own
     D = torch.diag(A.sum(1) ** -0.5)
@@ -47,12 +47,12 @@ def dense(edge_index: Tensor, num_nodes: int, normalisation: str) -> Tensor:
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("normalisation", ["symmetric", "mean", "sum"])
-def test_equals_the_dense_formula(normalisation: str, seed: int) -> None:
+@pytest.mark.parametrize("normalization", ["symmetric", "mean", "sum"])
+def test_equals_the_dense_formula(normalization: str, seed: int) -> None:
     edge_index, num_nodes = multigraph(seed)
-    P = propagation_matrix(edge_index, num_nodes, normalisation, torch.float64)  # type: ignore[arg-type]
+    P = propagation_matrix(edge_index, num_nodes, normalization, torch.float64)  # type: ignore[arg-type]
     assert P.layout == torch.sparse_csr
-    torch.testing.assert_close(P.to_dense(), dense(edge_index, num_nodes, normalisation))
+    torch.testing.assert_close(P.to_dense(), dense(edge_index, num_nodes, normalization))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -74,37 +74,37 @@ def test_worked_by_hand() -> None:
     torch.testing.assert_close(propagation_matrix(edge_index, 4).to_dense(), expected)
 
 
-@pytest.mark.parametrize(("normalisation", "expected"), [("symmetric", 1.0), ("mean", 0.0), ("sum", 1.0)])
-def test_without_edges_a_node_hears_at_most_itself(normalisation: str, expected: float) -> None:
-    P = propagation_matrix(torch.empty(2, 0, dtype=torch.int64), 3, normalisation)  # type: ignore[arg-type]
+@pytest.mark.parametrize(("normalization", "expected"), [("symmetric", 1.0), ("mean", 0.0), ("sum", 1.0)])
+def test_without_edges_a_node_hears_at_most_itself(normalization: str, expected: float) -> None:
+    P = propagation_matrix(torch.empty(2, 0, dtype=torch.int64), 3, normalization)  # type: ignore[arg-type]
     assert torch.equal(P.to_dense(), expected * torch.eye(3))
 
 
 def test_the_csr_matrix_is_sound() -> None:
     edge_index, num_nodes = multigraph(3)
     edge_index = edge_index.unique(dim=1)  # torch's check refuses repeated columns, which products handle well
-    for normalisation in ("symmetric", "mean"):
-        P = propagation_matrix(edge_index, num_nodes, normalisation)  # type: ignore[arg-type]
+    for normalization in ("symmetric", "mean"):
+        P = propagation_matrix(edge_index, num_nodes, normalization)  # type: ignore[arg-type]
         torch.sparse_csr_tensor(P.crow_indices(), P.col_indices(), P.values(), P.shape, check_invariants=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("normalisation", ["symmetric", "mean", "sum"])
-def test_weights_have_the_dtype_asked_for(normalisation: str, dtype: torch.dtype) -> None:
-    P = propagation_matrix(torch.tensor([[0], [1]]), 2, normalisation, dtype)  # type: ignore[arg-type]
+@pytest.mark.parametrize("normalization", ["symmetric", "mean", "sum"])
+def test_weights_have_the_dtype_asked_for(normalization: str, dtype: torch.dtype) -> None:
+    P = propagation_matrix(torch.tensor([[0], [1]]), 2, normalization, dtype)  # type: ignore[arg-type]
     assert P.dtype == dtype
 
 
-def test_unknown_normalisation_is_named() -> None:
-    with pytest.raises(MarioError, match="normalisation must be one of symmetric, mean, sum, got 'max'"):
+def test_unknown_normalization_is_named() -> None:
+    with pytest.raises(MarioError, match="normalization must be one of symmetric, mean, sum, got 'max'"):
         propagation_matrix(torch.tensor([[0], [1]]), 2, "max")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("normalisation", ["symmetric", "mean", "sum"])
+@pytest.mark.parametrize("normalization", ["symmetric", "mean", "sum"])
 @pytest.mark.parametrize("edge", [[[0], [2]], [[2], [0]], [[-1], [0]], [[0], [-1]]])
-def test_an_edge_to_nowhere_is_an_error(edge: list[list[int]], normalisation: str) -> None:
+def test_an_edge_to_nowhere_is_an_error(edge: list[list[int]], normalization: str) -> None:
     with pytest.raises(MarioError, match="edge_index must hold nodes 0 to 1, got"):
-        propagation_matrix(torch.tensor(edge), 2, normalisation)  # type: ignore[arg-type]
+        propagation_matrix(torch.tensor(edge), 2, normalization)  # type: ignore[arg-type]
 
 
 def large(seed: int = 0, nodes: int = 60) -> tuple[Tensor, int]:
@@ -144,9 +144,9 @@ def sparse(rows: int, columns: int, generator: torch.Generator, kept: float = 0.
 
 @every_graph
 @every_product
-@pytest.mark.parametrize("normalisation", ["symmetric", "mean", "sum"])
+@pytest.mark.parametrize("normalization", ["symmetric", "mean", "sum"])
 def test_values_and_gradients_are_those_of_the_dense_formula(
-    normalisation: str,
+    normalization: str,
     product: str,
     graph: tuple[Tensor, int],
     generator: torch.Generator,
@@ -154,14 +154,14 @@ def test_values_and_gradients_are_those_of_the_dense_formula(
 ) -> None:
     force(product, monkeypatch)
     edge_index, num_nodes = graph
-    P = Propagation.of(edge_index, num_nodes, normalisation, torch.float64)  # type: ignore[arg-type]
-    A = dense(edge_index, num_nodes, normalisation)
+    P = Propagation.of(edge_index, num_nodes, normalization, torch.float64)  # type: ignore[arg-type]
+    A = dense(edge_index, num_nodes, normalization)
     x = torch.randn(num_nodes, 7, generator=generator, dtype=torch.float64, requires_grad=True)
     outer = torch.randn(num_nodes, 7, generator=generator, dtype=torch.float64)
     assert P.shape == (num_nodes, num_nodes)
     torch.testing.assert_close(P(x), A @ x)
     torch.testing.assert_close(torch.autograd.grad(P(x), x, outer)[0], A.t() @ outer)
-    single = Propagation.of(edge_index, num_nodes, normalisation, torch.float32)  # type: ignore[arg-type]
+    single = Propagation.of(edge_index, num_nodes, normalization, torch.float32)  # type: ignore[arg-type]
     torch.testing.assert_close(single(x.float()), (A @ x).float())
 
 
@@ -371,8 +371,8 @@ class TestMeasuring:
         for width in (8, 20, 20, 1):
             P(torch.ones(num_nodes, width))
         assert asked == [
-            "propagate 1024 nodes, 2 neighbours, 8 wide, torch.float32, cpu",
-            "propagate 1024 nodes, 2 neighbours, 16 wide, torch.float32, cpu",
+            "propagate 1024 nodes, 2 neighbors, 8 wide, torch.float32, cpu",
+            "propagate 1024 nodes, 2 neighbors, 16 wide, torch.float32, cpu",
         ]
 
     def test_the_answer_is_used(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ EDGES = torch.tensor([[0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 0, 3]])
 def networks(kind: str) -> nn.ModuleList:
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        return nn.ModuleList([ENCODERS[kind](3, hidden=4, layers=2, dropout=0.5), Projector(4)]).double()
+        return nn.ModuleList([ENCODERS[kind](3, hidden_channels=4, num_layers=2, dropout=0.5), Projector(4)]).double()
 
 
 @pytest.mark.parametrize("kind", list(ENCODERS))

@@ -1,4 +1,4 @@
-"""Layers trained together against torch's own optimiser and autograd, one by one."""
+"""Layers trained together against torch's own optimizer and autograd, one by one."""
 
 import pytest
 import torch
@@ -17,12 +17,12 @@ def slow(z: Tensor, y: Tensor, classes: int, seed: int, epochs: int, lr: float) 
         torch.empty(shape).uniform_(-bound, bound, generator=generator).to(z.dtype).requires_grad_()
         for shape in ((classes, z.size(1)), (classes,))
     )
-    optimiser = torch.optim.Adam([weight, bias], lr=lr)
+    optimizer = torch.optim.Adam([weight, bias], lr=lr)
     found = []
     for _ in range(epochs):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         F.cross_entropy(F.linear(z, weight, bias), y).backward()
-        optimiser.step()
+        optimizer.step()
         found.append((weight.detach().clone(), bias.detach().clone()))
     return found
 

@@ -17,7 +17,7 @@ from methods.tiny_graphs import tiny_graph_set
 
 def fitted(name: str = "random-init", data: Data | None = None, **settings: object) -> Method:
     data = tiny_graph() if data is None else data
-    small = {"hidden": 6, "layers": 2, "epochs": 1, "steps_per_epoch": 1, **settings}
+    small = {"hidden_channels": 6, "num_layers": 2, "epochs": 1, "steps_per_epoch": 1, **settings}
     return find(name).from_settings(small).fit(data)
 
 
@@ -98,7 +98,10 @@ class Spy(mario.RandomInit):
 
 def test_all_methods_are_shown_the_same_views_and_no_feature_moves_farther_than_epsilon() -> None:
     data = tiny_graph()
-    one, two = (Spy(hidden=hidden, layers=2, epochs=1, steps_per_epoch=1).fit(data) for hidden in (4, 9))
+    one, two = (
+        Spy(hidden_channels=hidden_channels, num_layers=2, epochs=1, steps_per_epoch=1).fit(data)
+        for hidden_channels in (4, 9)
+    )
     for model in (one, two):
         invariance(model, data, seed=5, pairs=1, epsilon=0.25, steps=3)
     first, second = standard_views()
@@ -114,7 +117,7 @@ def test_all_methods_are_shown_the_same_views_and_no_feature_moves_farther_than_
 
 def test_an_embedding_that_sees_nothing_is_invariant() -> None:
     data = tiny_graph()
-    model = Spy(hidden=4, layers=1, epochs=1, steps_per_epoch=1).fit(data)
+    model = Spy(hidden_channels=4, num_layers=1, epochs=1, steps_per_epoch=1).fit(data)
     model.__dict__["blind"] = True
     assert invariance(model, data) == {"align_mean": 0.0, "align_worst": 0.0}
 

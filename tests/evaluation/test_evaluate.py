@@ -103,7 +103,7 @@ def test_garbage_in_other_labels_changes_no_prediction(kind: Probe, garbage: int
 def test_garbage_in_other_labels_changes_no_prediction_of_a_supervised_method() -> None:
     clean, poisoned = shifted(), shifted()
     poisoned.y[~poisoned.train_mask] = 1
-    settings: dict[str, Any] = {"hidden": 8, "layers": 1, "epochs": 2, "steps_per_epoch": 2}
+    settings: dict[str, Any] = {"hidden_channels": 8, "num_layers": 1, "epochs": 2, "steps_per_epoch": 2}
     one, two = (mario.ERM(**settings).fit(data, seed=0) for data in (clean, poisoned))
     assert torch.equal(one.predict(clean), two.predict(poisoned))
     assert evaluate(one, clean)["train"] == evaluate(two, poisoned)["train"]
@@ -111,7 +111,7 @@ def test_garbage_in_other_labels_changes_no_prediction_of_a_supervised_method() 
 
 def test_a_supervised_method_is_judged_by_its_own_head() -> None:
     data = shifted()
-    model = mario.ERM(hidden=8, layers=1, epochs=2, steps_per_epoch=2).fit(data)
+    model = mario.ERM(hidden_channels=8, num_layers=1, epochs=2, steps_per_epoch=2).fit(data)
     logits = model.predict(data)
     assert evaluate(model, data)["ood_val"] == score(logits[36:48], data.y[36:48])
 
@@ -213,7 +213,8 @@ class TestMany:
     def test_scores_are_those_of_each_alone(self, probe: Probe | None, metric: str) -> None:
         data = grouped(metric)
         models = [
-            mario.RandomInit(hidden=6, layers=2, epochs=1, steps_per_epoch=1).fit(data, seed=seed) for seed in range(3)
+            mario.RandomInit(hidden_channels=6, num_layers=2, epochs=1, steps_per_epoch=1).fit(data, seed=seed)
+            for seed in range(3)
         ]
         embeddings = [model.transform(data) for model in models]
         found = evaluate_many(embeddings, data, probe=probe, seeds=[5, 6, 5])

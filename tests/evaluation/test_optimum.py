@@ -19,8 +19,8 @@ def problem(
     y = torch.arange(n) % classes
     spread = width * torch.logspace(0.5, -1.5, d, dtype=torch.float64)
     turn = torch.linalg.qr(torch.randn(d, d, generator=generator, dtype=torch.float64)).Q
-    centres = apart * torch.randn(classes, d, generator=generator, dtype=torch.float64)
-    z = (torch.randn(n, d, generator=generator, dtype=torch.float64) + centres[y]) * spread
+    centers = apart * torch.randn(classes, d, generator=generator, dtype=torch.float64)
+    z = (torch.randn(n, d, generator=generator, dtype=torch.float64) + centers[y]) * spread
     return z @ turn + 3.0 * width, y
 
 

@@ -23,8 +23,8 @@ every_probe = pytest.mark.parametrize(
 
 def blobs(classes: int, generator: torch.Generator, spread: float = 0.3, each: int = 20) -> tuple[Tensor, Tensor]:
     y = torch.arange(classes).repeat(each)
-    centres = 3 * torch.eye(classes, 4)
-    return centres[y] + spread * torch.randn(len(y), 4, generator=generator), y
+    centers = 3 * torch.eye(classes, 4)
+    return centers[y] + spread * torch.randn(len(y), 4, generator=generator), y
 
 
 @every_probe
@@ -95,7 +95,7 @@ def test_labels_that_do_not_fit(probe: Probe, generator: torch.Generator) -> Non
 @every_probe
 def test_no_training_node(probe: Probe, generator: torch.Generator) -> None:
     z, y = blobs(2, generator)
-    with pytest.raises(MarioError, match="a probe needs labelled training nodes, there are none"):
+    with pytest.raises(MarioError, match="a probe needs labeled training nodes, there are none"):
         probe.fit_predict(z[:0], y[:0], z, 2)
 
 
@@ -215,12 +215,12 @@ class TestLinear:
         with torch.no_grad():  # torch's own start: both uniform within 1/√4
             head.weight.uniform_(-0.5, 0.5, generator=draw)
             head.bias.uniform_(-0.5, 0.5, generator=draw)
-        optimiser = torch.optim.Adam(head.parameters(), lr=0.02)
+        optimizer = torch.optim.Adam(head.parameters(), lr=0.02)
         for _ in range(30):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             p = head(z).softmax(1)
             (-p[torch.arange(len(y)), y].log().mean()).backward()
-            optimiser.step()
+            optimizer.step()
         logits = LinearProbe(epochs=30, lr=0.02).fit_predict(z, y, z, 3, seed=7)
         torch.testing.assert_close(logits, head(z).detach(), atol=1e-5, rtol=1e-5)
 

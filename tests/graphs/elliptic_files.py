@@ -28,14 +28,14 @@ def write_elliptic(folder: Path, seed: int = 0, *, layout: str = "pyg", nodes: i
         used += size
         open_market = step < SHUTDOWN
         illicit = rng.random(size) < (0.5 - 0.006 * step if open_market else 0.1)
-        labelled = rng.random(size) < 0.2
-        illicit[:2], labelled[:2] = (True, False), True
+        labeled = rng.random(size) < 0.2
+        illicit[:2], labeled[:2] = (True, False), True
         x = rng.normal(size=(size, FEATURES))
         x[:, :10] += np.where(illicit, 1.0, -1.0)[:, None] * (1.0 if open_market else -0.5)
         x[:, 10:20] += 0.02 * step
         for row in range(size):
             features.append(f"{own[row]},{step}," + ",".join(f"{value:.6g}" for value in x[row]))
-            classes.append(f"{own[row]},{('1' if illicit[row] else '2') if labelled[row] else 'unknown'}")
+            classes.append(f"{own[row]},{('1' if illicit[row] else '2') if labeled[row] else 'unknown'}")
         for source in range(1, size):
             alike = np.flatnonzero(illicit[:source] == illicit[source])
             target = rng.choice(alike) if len(alike) and rng.random() < 0.7 else rng.integers(source)

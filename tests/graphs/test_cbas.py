@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch_geometric.utils import contains_self_loops, is_undirected
 
-from mario.graphs.cbas import ba_shapes, cbas_graph, coloured_split
+from mario.graphs.cbas import ba_shapes, cbas_graph, colored_split
 from mario.graphs.rules import CBAS_RULES, PARTS
 
 
@@ -64,7 +64,7 @@ def test_edge_counts_of_other_draws_lie_around_the_published_one() -> None:
     assert len(set(counts)) > 5
 
 
-def test_covariate_colours() -> None:
+def test_covariate_colors() -> None:
     data = cbas_graph(shift="covariate", split_seed=2)
     assert sizes(data) == [420, 70, 70, 70, 70]
     assert torch.bincount(data.domain_id).tolist() == [112] * 5 + [70, 70]
@@ -78,24 +78,24 @@ def test_covariate_colours() -> None:
     assert rows == {(1, 0, 0, 0.5), (0, 1, 0, 0.7), (0, 0, 1, 0.3), (1, 1, 0, 0.4), (0, 1, 1, 0.6)}
 
 
-def test_concept_colours_follow_the_class_less_and_less() -> None:
+def test_concept_colors_follow_the_class_less_and_less() -> None:
     data = cbas_graph(shift="concept", split_seed=2)
     assert sizes(data) == [140] * 5
-    colours = torch.tensor([[1, 0, 0, 0.5], [0, 1, 0, 0.7], [0, 0, 1, 0.3], [1, 1, 0, 0.2]])
-    assert torch.equal(data.x, colours[data.domain_id])
+    colors = torch.tensor([[1, 0, 0, 0.5], [0, 1, 0, 0.7], [0, 0, 1, 0.3], [1, 1, 0, 0.2]])
+    assert torch.equal(data.x, colors[data.domain_id])
 
-    # Many nodes, so that shares are sharp: p + (1 - p)/4 of a group have their class's colour.
+    # Many nodes, so that shares are sharp: p + (1 - p)/4 of a group have their class's color.
     y = torch.randint(4, (140_000,), generator=torch.Generator().manual_seed(0))
-    split, colour = coloured_split(y, CBAS_RULES["concept"], torch.Generator().manual_seed(1))
+    split, color = colored_split(y, CBAS_RULES["concept"], torch.Generator().manual_seed(1))
     for env, chance in enumerate((0.95, 0.9, 0.85, 0.8, 0.75)):
-        share = (colour == y)[split.env_id == env].float().mean()
+        share = (color == y)[split.env_id == env].float().mean()
         assert share == pytest.approx(chance + (1 - chance) / 4, abs=0.01)
     for part, chance in ((3, 0.3), (4, 0.0)):
-        share = (colour == y)[split.part == part].float().mean()
+        share = (color == y)[split.part == part].float().mean()
         assert share == pytest.approx(chance + (1 - chance) / 4, abs=0.01)
 
 
-def test_no_shift_has_one_colour() -> None:
+def test_no_shift_has_one_color() -> None:
     data = cbas_graph(shift="no_shift", split_seed=0)
     assert sizes(data) == [420, 70, 70, 70, 70]
     assert (data.x == 1).all()

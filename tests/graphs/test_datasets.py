@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs import CATALOGUE, load_dataset, training_graph
+from mario.graphs import CATALOG, load_dataset, training_graph
 from mario.graphs.rules import PARTS, SHIFTS
 
 REAL = [
@@ -45,9 +45,9 @@ def correlation(data: Data, part: str) -> float:
     return float(np.corrcoef(data.y[mask], data.domain_id[mask])[0, 1])
 
 
-@pytest.mark.parametrize("name", [name for name in CATALOGUE if name not in (*NOT_HAD, *LARGE)])
-def test_counts_are_the_catalogues(name: str, mario_data: Path) -> None:
-    card, data = CATALOGUE[name], load(name, mario_data)
+@pytest.mark.parametrize("name", [name for name in CATALOG if name not in (*NOT_HAD, *LARGE)])
+def test_counts_are_the_catalogs(name: str, mario_data: Path) -> None:
+    card, data = CATALOG[name], load(name, mario_data)
     assert (data.num_nodes, data.num_edges) == (card.nodes, card.edges)
     assert (data.x.size(1), data.num_classes) == (card.features, card.classes)
     if name != "amazon-photo":  # whose labels a random network gives, not all ten of them
@@ -56,7 +56,7 @@ def test_counts_are_the_catalogues(name: str, mario_data: Path) -> None:
 
 
 def test_counts_of_the_papers_table() -> None:
-    table = {name: (c.nodes, c.edges, c.features, c.classes) for name, c in CATALOGUE.items()}
+    table = {name: (c.nodes, c.edges, c.features, c.classes) for name, c in CATALOG.items()}
     assert table["amazon-photo"] == (10 * 7650, 10 * 2 * 119081, 755, 10)  # each edge once, in one of the ten graphs
     assert table["elliptic"] == (203769, 234355, 165, 2)
     assert table["good-cora"] == (19793, 126842, 8710, 70)
@@ -207,7 +207,7 @@ def test_the_fault_of_good_webkb_is_there_and_said(mario_data: Path) -> None:
     assert training_graph(data).faults == data.faults
 
 
-@pytest.mark.parametrize("name", [name for name in CATALOGUE if name not in ("good-webkb", *NOT_HAD, *LARGE)])
+@pytest.mark.parametrize("name", [name for name in CATALOG if name not in ("good-webkb", *NOT_HAD, *LARGE)])
 def test_sound_datasets_load_without_a_warning(name: str, mario_data: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -239,7 +239,7 @@ def test_inductive_training_touches_no_other_node(name: str, domain: str, shift:
     [
         ({"name": "good-cbsa"}, "did you mean 'good-cbas'"),
         ({"name": "imagenet"}, "good-cbas, good-webkb, good-twitch, good-cora, webkb, coauthor-cs"),
-        ({"name": "good-cbas", "domain": "colour"}, "did you mean 'color'"),
+        ({"name": "good-cbas", "domain": "color"}, "did you mean 'color'"),
         ({"name": "good-cora", "domain": "words"}, "word, degree would do; did you mean 'word'"),
         ({"name": "good-cbas", "shift": "Concept"}, "did you mean 'concept'"),
         ({"name": "good-cbas", "shift": "sideways"}, "covariate, concept, no_shift"),

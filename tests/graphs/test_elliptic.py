@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 import mario
 from graphs.elliptic_files import LAYOUTS, write_elliptic
 from mario.errors import MarioError
-from mario.graphs import CATALOGUE, load_dataset, training_graph
+from mario.graphs import CATALOG, load_dataset, training_graph
 from mario.graphs.elliptic import elliptic_graph, read_elliptic
 from mario.graphs.files import file_states
 
@@ -144,7 +144,7 @@ def test_the_lone_snapshot_may_be_the_first_group(files: Path) -> None:
         elliptic_graph(data, lone="middle")
 
 
-def test_training_sees_unlabelled_nodes_of_its_snapshots_and_nothing_else(files: Path) -> None:
+def test_training_sees_unlabeled_nodes_of_its_snapshots_and_nothing_else(files: Path) -> None:
     data = load_dataset("elliptic", root=files)
     seen = training_graph(data)
     assert torch.equal(seen.n_id, data.visible_mask.nonzero().view(-1))
@@ -167,7 +167,7 @@ def test_both_layouts_and_a_bare_folder_give_one_graph(tmp_path: Path, files: Pa
         assert torch.equal(data.x, first.x)
         assert torch.equal(data.edge_index, first.edge_index)
         assert torch.equal(data.y, first.y)
-        assert [state.state for state in file_states(CATALOGUE["elliptic"], root)] == ["UNKNOWN"] * 3
+        assert [state.state for state in file_states(CATALOG["elliptic"], root)] == ["UNKNOWN"] * 3
 
 
 def test_the_generator_has_a_drift_and_a_shock(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_the_generator_has_a_drift_and_a_shock(tmp_path: Path) -> None:
 
 def test_load_fit_evaluate(files: Path) -> None:
     data = load_dataset("elliptic", root=files)
-    model = mario.ERM(encoder="sage", hidden=8, layers=2, epochs=2, sampling="full").fit(data)
+    model = mario.ERM(encoder="sage", hidden_channels=8, num_layers=2, epochs=2, sampling="full").fit(data)
     scores = mario.evaluate(model, data)
     assert sorted(scores) == sorted(["train", "ood_val", "ood_test", *data.groups])
     assert scores["ood_test"] == pytest.approx(np.mean([scores[name] for name in data.groups]))

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from mario.errors import MarioError
-from mario.graphs.catalogue import CATALOGUE, DatasetCard, RawFile
+from mario.graphs.catalog import CATALOG, DatasetCard, RawFile
 from mario.graphs.files import (
     absent_message,
     cache_folder,
@@ -25,7 +25,7 @@ CARD = DatasetCard(
     classes=1,
     domains=("d",),
     source="somewhere",
-    licence="",
+    license="",
     files=(RawFile("a/one.txt", 3, ABC), RawFile("two.txt")),
 )
 
@@ -96,7 +96,7 @@ def test_the_message_lists_only_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_real_files_are_the_published_ones(mario_data: Path) -> None:
-    for card in CATALOGUE.values():
+    for card in CATALOG.values():
         if card.name not in ("good-cora", "elliptic"):
             assert {state.state for state in file_states(card, mario_data)} <= {"OK"}
             assert all((mario_data / file.path).stat().st_size == file.size for file in card.files)

@@ -17,7 +17,7 @@ def graph(nodes: int, label: int) -> Data:
 
 
 def three() -> Data:
-    """Graphs of 2, 4 and 3 nodes, each a ring, labelled 10, 11 and 12."""
+    """Graphs of 2, 4 and 3 nodes, each a ring, labeled 10, 11 and 12."""
     return stack_graphs([graph(2, 10), graph(4, 11), graph(3, 12)])
 
 

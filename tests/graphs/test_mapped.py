@@ -16,7 +16,7 @@ from mario.errors import MarioError
 from mario.graphs import check_graph, load_mapped, save_mapped, training_graph
 from mario.graphs.csr import CSR
 from mario.graphs.paging import mapping_of
-from mario.graphs.samplers import Clusters, Neighbours, RandomWalk, Sampler
+from mario.graphs.samplers import Clusters, Neighbors, RandomWalk, Sampler
 from mario.graphs.subgraph import count_nodes
 
 
@@ -104,7 +104,7 @@ def test_rows_are_those_of_the_graph_in_memory(tmp_path: Path, by: str, symmetri
 def samplers(data: Data) -> list[Sampler]:
     return [
         RandomWalk(data, roots=10, length=3),
-        Neighbours(data, seeds=7, fanouts=[3, -1], nodes=data.train_mask),
+        Neighbors(data, seeds=7, fanouts=[3, -1], nodes=data.train_mask),
         Clusters(data, clusters=6, per_batch=2, method="bfs"),
     ]
 
@@ -122,7 +122,7 @@ def test_every_sampler_draws_the_batches_of_the_graph_in_memory(folder: Path) ->
 def test_an_edge_attribute_that_was_added_follows_its_edge(folder: Path) -> None:
     loaded, data = load_mapped(folder), graph()
     loaded.edge_weight = data.edge_weight = torch.arange(data.num_edges)
-    ours, plain = (Neighbours(each, seeds=7, fanouts=[2]) for each in (loaded, data))
+    ours, plain = (Neighbors(each, seeds=7, fanouts=[2]) for each in (loaded, data))
     assert same(*(sampler.sample(torch.Generator().manual_seed(0)) for sampler in (ours, plain)))
 
 
@@ -159,7 +159,7 @@ def test_training_does_not_copy_the_features(folder: Path) -> None:
 
 def test_nothing_of_the_whole_graph_stays_in_memory_after_it_was_embedded(folder: Path) -> None:
     data = load_mapped(folder)
-    model = mario.GRACE(hidden=4, layers=2, epochs=1, steps_per_epoch=1, roots=3).fit(data)
+    model = mario.GRACE(hidden_channels=4, num_layers=2, epochs=1, steps_per_epoch=1, roots=3).fit(data)
     known = propagation.propagation_of(data.edge_index, count_nodes(data))
     assert propagation.propagation_of(data.edge_index, count_nodes(data)) is known, "as ever while nothing is embedded"
     z = model.transform(data)

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import contains_self_loops, degree, is_undirected
 
 from mario.errors import MarioError
-from mario.graphs import CATALOGUE, check_graph, load_dataset, load_mapped, shifting, training_graph
+from mario.graphs import CATALOG, check_graph, load_dataset, load_mapped, shifting, training_graph
 from mario.graphs.files import made_folder
 from mario.graphs.paging import mapping_of
 from mario.graphs.shifting import write_shifting
@@ -135,7 +135,7 @@ def test_wrong_arguments_are_one_error(make: Make, wrong: dict[str, Any], messag
 def test_the_dataset_is_made_once_and_read_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARIO_CACHE", str(tmp_path))
     data = load_dataset("shifting-10k", split_seed=2)
-    card = CATALOGUE["shifting-10k"]
+    card = CATALOG["shifting-10k"]
     assert mapping_of(data.x) is not None
     assert (data.num_nodes, data.num_edges, data.num_features) == (card.nodes, card.edges, card.features)
     assert (data.name, data.domain, data.shift, data.setting, data.split_seed) == (

@@ -14,7 +14,7 @@ import torch
 from torch_geometric.datasets import CitationFull
 
 from mario.errors import MarioError
-from mario.graphs import CATALOGUE, load_dataset, sources
+from mario.graphs import CATALOG, load_dataset, sources
 from mario.graphs.sources import check_npz, combine, compact, source_graph
 
 ARRAYS = dict[str, np.ndarray]
@@ -41,7 +41,7 @@ def cora_arrays(nodes: int = 120, words: int = 2400, classes: int = 6) -> ARRAYS
 
 
 def write_cora(root: Path, arrays: ARRAYS) -> Path:
-    path = root / CATALOGUE["good-cora"].files[0].path
+    path = root / CATALOG["good-cora"].files[0].path
     path.parent.mkdir(parents=True)
     np.savez(path, **arrays)  # type: ignore[arg-type]
     return path
@@ -49,7 +49,7 @@ def write_cora(root: Path, arrays: ARRAYS) -> Path:
 
 def write_twitch(root: Path, **arrays: object) -> None:
     rng = np.random.RandomState(0)
-    for file in CATALOGUE["good-twitch"].files:
+    for file in CATALOG["good-twitch"].files:
         path = root / file.path
         path.parent.mkdir(parents=True)
         parts = {
@@ -63,7 +63,7 @@ def write_twitch(root: Path, **arrays: object) -> None:
 def write_linqs(root: Path, pages: int = 12, **damage: str) -> None:
     (root / "WebKB-LINQS").mkdir(parents=True)
     classes = ["course", "faculty", "project", "staff", "student"]
-    for u, university in enumerate(CATALOGUE["webkb"].parts):
+    for u, university in enumerate(CATALOG["webkb"].parts):
         content = [f"http://{university}/{i}\t{i % 2}\t{u % 2}\t1\t{classes[i % 5]}" for i in range(pages)]
         cites = [f"http://{university}/0 http://{university}/{i}" for i in range(1, pages)]
         for ending, lines in (("content", content), ("cites", cites)):
@@ -84,8 +84,8 @@ def test_good_cora_from_a_small_file_of_its_format(tmp_path: Path, cache: Path, 
 
 def test_good_cora_is_what_pyg_reads(tmp_path: Path, cache: Path) -> None:
     path = write_cora(tmp_path / "data", cora_arrays())
-    ours = source_graph(CATALOGUE["good-cora"], root=tmp_path / "data")
-    again = source_graph(CATALOGUE["good-cora"], root=tmp_path / "data")
+    ours = source_graph(CATALOG["good-cora"], root=tmp_path / "data")
+    again = source_graph(CATALOG["good-cora"], root=tmp_path / "data")
     copied = tmp_path / "pyg" / "cora" / "raw" / "cora.npz"
     copied.parent.mkdir(parents=True)
     shutil.copy(path, copied)
@@ -172,12 +172,12 @@ def test_absent_files_offline_are_one_error_that_says_where_they_go(
         raise OSError("Name or service not known")
 
     monkeypatch.setattr("urllib.request.urlopen", no_network)
-    for name in [name for name, card in CATALOGUE.items() if card.files]:
+    for name in [name for name, card in CATALOG.items() if card.files]:
         for download in (True, False):
             with pytest.raises(MarioError) as caught:
                 load_dataset(name, root=tmp_path, download=download)
             message = str(caught.value)
-            assert all(str(tmp_path / file.path) in message for file in CATALOGUE[name].files)
+            assert all(str(tmp_path / file.path) in message for file in CATALOG[name].files)
             assert "good-cbas needs no files" in message
             assert ("service not known" in message) == download
             assert caught.value.__cause__ is None

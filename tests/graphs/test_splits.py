@@ -199,7 +199,7 @@ def test_word_counts_of_sparse_and_dense_rows() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"domain": "colour"}, "unknown domain 'colour'"),
+        ({"domain": "color"}, "unknown domain 'color'"),
         ({"domain": [1, 2]}, "for each of 400 nodes"),
         ({"domain": torch.full((400,), float("nan"))}, "NaN"),
         ({"domain": torch.zeros(400), "shift": "covariate"}, "leaves ood_val empty"),

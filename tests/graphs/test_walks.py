@@ -18,7 +18,7 @@ def test_every_step_follows_an_edge_or_stays_at_a_sink(generator: torch.Generato
             assert (here, there) in pairs if here in sources else here == there
 
 
-def test_neighbours_are_equally_likely(generator: torch.Generator) -> None:
+def test_neighbors_are_equally_likely(generator: torch.Generator) -> None:
     csr = CSR(torch.tensor([[0, 0, 0, 0], [1, 2, 3, 3]]), num_nodes=4)
     counts = torch.bincount(random_step(csr, torch.zeros(40_000, dtype=torch.int64), generator), minlength=4)
     # Standard deviation 87 and 100: parallel edges count twice.

@@ -20,7 +20,7 @@ def test_compiled_rows_give_the_same_loss_and_gradients(tmp_path: Path, monkeypa
     monkeypatch.setattr(torch._inductor.config, "compile_threads", 1)
     found = []
     for compiled in (False, True):
-        model = mario.GRACE(hidden=6, layers=1, compiled=compiled)
+        model = mario.GRACE(hidden_channels=6, num_layers=1, compiled=compiled)
         graph = model.prepare(tiny_graph(), device="cpu")
         # A bias before batch norm has no gradient but rounding, which in float32 differs from machine to machine.
         graph.x = graph.x.double()

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from made_up import collected
-from mario.experiments.job import Job
-from mario.experiments.plan import Collected, Plan, PlannedCase, PlannedRun, collect
-from mario.experiments.run import finish
+from mario.lab.runs.execute import finish
+from mario.lab.runs.job import Job
+from mario.lab.studies.plan import Collected, Plan, PlannedCase, PlannedRun, collect
 from mario.report import to_latex, to_markdown, wide_table, write_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: make integration does")
@@ -30,7 +30,7 @@ SHOTS = Path(__file__).parents[2] / "runs" / "screenshots"
 EVIL = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1</script>'
 FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 METHODS = ("erm", "grace", "mario")
-SMALL = {"epochs": 1, "steps_per_epoch": 2, "checkpoints": 2, "hidden": 8}
+SMALL = {"epochs": 1, "steps_per_epoch": 2, "checkpoints": 2, "hidden_channels": 8}
 
 
 def real_study(folder: Path) -> Collected:
@@ -138,7 +138,7 @@ def group_of(page: Any) -> dict[str, Any]:
 
 
 def lonely(one: dict[str, Any]) -> int:
-    """The node that is farthest from its nearest neighbour, so that the pointer can mean no other."""
+    """The node that is farthest from its nearest neighbor, so that the pointer can mean no other."""
     spots = list(zip(one["x"], one["y"], strict=True))
 
     def apart(i: int) -> float:
@@ -303,7 +303,7 @@ def test_the_keyboard_goes_through_the_nodes(opened: Callable[..., Any]) -> None
     assert status.inner_text() == ""
 
 
-def test_colours_are_by_class_domain_set_or_error(opened: Callable[..., Any]) -> None:
+def test_colors_are_by_class_domain_set_or_error(opened: Callable[..., Any]) -> None:
     page = opened()
     found = the_map(page)
     seen = {images(found)[0]}
@@ -315,7 +315,7 @@ def test_colours_are_by_class_domain_set_or_error(opened: Callable[..., Any]) ->
         "class": ["class 0", "class 1", "class 2", "class 3"],
     }
     for value, expected in names.items():
-        found.get_by_label("Colour by").select_option(value)
+        found.get_by_label("Color by").select_option(value)
         assert legend.locator("button:visible").all_inner_texts() == expected
         seen.add(images(found)[0])
     assert len(seen) == 4
@@ -498,13 +498,13 @@ def test_a_hostile_name_stays_a_name(opened: Callable[..., Any], studies: list[C
 
 
 CONTRAST = """() => {
-  const parse = (colour) => (colour.match(/[\\d.]+/g) || []).map(Number);
+  const parse = (color) => (color.match(/[\\d.]+/g) || []).map(Number);
   const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
   const light = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
   const ground = (element) => {
     for (let e = element; e; e = e.parentElement) {
-      const colour = parse(getComputedStyle(e).backgroundColor);
-      if (colour.length && (colour.length < 4 || colour[3] > 0)) return colour;
+      const color = parse(getComputedStyle(e).backgroundColor);
+      if (color.length && (color.length < 4 || color[3] > 0)) return color;
     }
     return [255, 255, 255];
   };

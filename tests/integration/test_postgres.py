@@ -14,15 +14,15 @@ import pytest
 from optuna.trial import FrozenTrial, TrialState
 
 from mario.errors import RunFailedError
-from mario.experiments.tune import counted, open_study
-from mario.experiments.tune_plan import Tuning
+from mario.lab.tune.plan import Tuning
+from mario.lab.tune.work import counted, open_study
 
 pytestmark = pytest.mark.timeout(900)  # seconds where nothing else runs, and many times that where much does
 
 USER, PASSWORD = "mario", "open-sesame"
 GIVEN = {
-    "hidden": 16,
-    "layers": 1,
+    "hidden_channels": 16,
+    "num_layers": 1,
     "epochs": 30,
     "steps_per_epoch": 5,
     "probe_epochs": 5,

@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 
 from mario.errors import RunFailedError
-from mario.experiments import store
-from mario.experiments.job import Job
-from mario.experiments.launch import launch, slurm
+from mario.lab.launch import launch, slurm
+from mario.lab.runs import store
+from mario.lab.runs.job import Job
 
 pytestmark = pytest.mark.timeout(1200)  # on a busy machine it takes minutes to import torch eight times
 SCRIPT = Path(__file__).parent / "slurm.sh"
 WATCH = """
 import sys
 from pathlib import Path
-from mario.experiments.job import Job
-from mario.experiments.launch import launch
+from mario.lab.runs.job import Job
+from mario.lab.launch import launch
 import json
 for now in launch([Job(**job) for job in json.loads(sys.argv[1])], Path(sys.argv[2]), launcher="slurm", workers=2):
     print(now.done_runs, flush=True)
@@ -51,7 +51,14 @@ def _slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def job(seed: int, epochs: int) -> Job:
-    given = {"hidden": 16, "layers": 1, "epochs": epochs, "steps_per_epoch": 5, "probe_epochs": 2, "roots": 50}
+    given = {
+        "hidden_channels": 16,
+        "num_layers": 1,
+        "epochs": epochs,
+        "steps_per_epoch": 5,
+        "probe_epochs": 2,
+        "roots": 50,
+    }
     return Job(
         dataset="good-cbas",
         method="grace",

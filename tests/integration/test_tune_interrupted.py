@@ -16,14 +16,14 @@ import optuna
 import pytest
 from optuna.trial import FrozenTrial, TrialState
 
-from mario.experiments.tune import counted, open_study, work
-from mario.experiments.tune_plan import Tuning
+from mario.lab.tune.plan import Tuning
+from mario.lab.tune.work import counted, open_study, work
 
 pytestmark = pytest.mark.timeout(900)  # half a minute where nothing else runs, and many times that where much does
 
 GIVEN = {
-    "hidden": 16,
-    "layers": 1,
+    "hidden_channels": 16,
+    "num_layers": 1,
     "epochs": 30,
     "steps_per_epoch": 5,
     "probe_epochs": 5,
@@ -34,8 +34,8 @@ ASKED: dict[str, Any] = {"shift": "concept", "given": GIVEN, "only": ["lr", "tau
 TUNE = """
 import json, sys
 from pathlib import Path
-from mario.experiments.tune import tune
-from mario.experiments.tune_plan import Tuning
+from mario.lab.tune.work import tune
+from mario.lab.tune.plan import Tuning
 if __name__ == "__main__":
     tuning = Tuning.plan("good-cbas", "grace", folder=Path(sys.argv[2]), heartbeat=1, **json.loads(sys.argv[1]))
     for now in tune(tuning, workers=2):

@@ -27,7 +27,7 @@ def test_compiled_rows_give_the_same_loss_gradients_and_embeddings(monkeypatch: 
     calls: list[int] = []
     models = []
     for compiled in (False, True):
-        model = mario.MARIO(hidden=6, layers=2, clusters=3, compiled=compiled)
+        model = mario.MARIO(hidden_channels=6, num_layers=2, clusters=3, compiled=compiled)
         graph = model.prepare(tiny_graph(), device="cpu")
         if compiled:
             spy = partial(noticing, calls, model.encoder_._compiled_finish)
@@ -46,18 +46,20 @@ def test_compiled_rows_give_the_same_loss_gradients_and_embeddings(monkeypatch: 
 def test_without_a_compiler_there_is_a_word_before_anything_is_trained(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    GRACE(hidden=6, layers=1, epochs=1, compiled=True).place(4, 0)  # a model that was trained elsewhere can be loaded
+    GRACE(hidden_channels=6, num_layers=1, epochs=1, compiled=True).place(
+        4, 0
+    )  # a model that was trained elsewhere can be loaded
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(mario.MarioError, match=r"needs a C\+\+ compiler and there is none: install g\+\+"):
-        GRACE(hidden=6, layers=1, epochs=1, compiled=True).fit(tiny_graph())
+        GRACE(hidden_channels=6, num_layers=1, epochs=1, compiled=True).fit(tiny_graph())
 
 
 def test_a_class_without_a_name_of_its_own_is_not_saved_as_another(tmp_path: Path) -> None:
     class Mine(GRACE):
         pass
 
-    model = Mine(hidden=8, layers=1, epochs=1, steps_per_epoch=1).fit(tiny_graph())
+    model = Mine(hidden_channels=8, num_layers=1, epochs=1, steps_per_epoch=1).fit(tiny_graph())
     with pytest.raises(mario.MarioError, match=r"register Mine to save it: .*not as 'grace', which is another class"):
         model.save(tmp_path / "model.safetensors")
     assert not list(tmp_path.iterdir())

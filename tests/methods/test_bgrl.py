@@ -14,7 +14,14 @@ from mario.training import train
 
 from .tiny import tiny_graph
 
-SMALL = {"hidden": 8, "layers": 2, "epochs": 3, "steps_per_epoch": 2, "roots": 60, "predictor_hidden": 6}
+SMALL = {
+    "hidden_channels": 8,
+    "num_layers": 2,
+    "epochs": 3,
+    "steps_per_epoch": 2,
+    "roots": 60,
+    "predictor_hidden_channels": 6,
+}
 
 
 def built(**settings: object) -> tuple[BGRL, Data]:
@@ -70,16 +77,16 @@ def test_momentum_is_one_at_the_end() -> None:
 
 
 @pytest.mark.parametrize("name", ["bgrl", "bgrl+mario"])
-def test_the_optimiser_moves_encoder_and_predictor_only(name: str) -> None:
+def test_the_optimizer_moves_encoder_and_predictor_only(name: str) -> None:
     model = find(name).from_settings({**SMALL, **({"clusters": 4} if "+" in name else {})})
     model.prepare(tiny_graph(), seed=0)
-    moved = {id(p) for group in model.optimiser().param_groups for p in group["params"]}
+    moved = {id(p) for group in model.optimizer().param_groups for p in group["params"]}
     names = {name.split(".")[0] for name, p in model.named_parameters() if id(p) in moved}
     assert names == {"encoder_", "predictor_"}
-    assert isinstance(model.optimiser(), torch.optim.AdamW)
+    assert isinstance(model.optimizer(), torch.optim.AdamW)
 
 
-def test_seeds_of_a_neighbourhood_are_the_rows_of_all_three() -> None:
+def test_seeds_of_a_neighborhood_are_the_rows_of_all_three() -> None:
     model, graph = built()
     graph.seed_mask = torch.arange(80) < 7
     side = model.encode(graph)

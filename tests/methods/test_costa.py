@@ -12,7 +12,7 @@ from mario.methods import COSTA
 
 from .tiny import tiny_graph
 
-SMALL = {"hidden": 8, "layers": 2, "epochs": 3, "steps_per_epoch": 2, "roots": 60}
+SMALL = {"hidden_channels": 8, "num_layers": 2, "epochs": 3, "steps_per_epoch": 2, "roots": 60}
 
 
 def built(**settings: object) -> tuple[COSTA, Data]:
@@ -23,7 +23,7 @@ def built(**settings: object) -> tuple[COSTA, Data]:
 
 
 def paper(u: Tensor, v: Tensor, tau: float) -> Tensor:
-    """Eq. 3 in both directions with cosines, negatives j ≠ i in both views as the text says, to minimise."""
+    """Eq. 3 in both directions with cosines, negatives j ≠ i in both views as the text says, to minimize."""
     u, v = F.normalize(u), F.normalize(v)
     losses = []
     for a, b in ((u, v), (v, u)):

@@ -13,14 +13,14 @@ from mario.methods import DGI, Recipe
 
 from .tiny import tiny_graph
 
-SMALL = {"hidden": 8, "layers": 2, "epochs": 3, "steps_per_epoch": 2, "roots": 60}
+SMALL = {"hidden_channels": 8, "num_layers": 2, "epochs": 3, "steps_per_epoch": 2, "roots": 60}
 
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("summary", ["sigmoid", "mean"])
 def test_loss_of_a_step_written_out(summary: str, bias: bool) -> None:
     """Equations 1 to 4 with a GCN of one layer: logits D = Hᵀ W s, mean of −log D and −log(1 − D̃)."""
-    model = DGI(hidden=4, layers=1, summary=summary, discriminator_bias=bias)
+    model = DGI(hidden_channels=4, num_layers=1, summary=summary, discriminator_bias=bias)
     graph = model.prepare(tiny_graph(), seed=1, device="cpu")
     if bias:
         torch.nn.init.constant_(model.discriminator_.bias, 0.4)
@@ -47,7 +47,7 @@ def test_the_first_view_is_the_graph_and_the_second_has_its_rows_shuffled() -> N
     assert torch.equal(beta.x[beta.x[:, 2].argsort()], graph.x[graph.x[:, 2].argsort()])
 
 
-def test_of_a_sampled_neighbourhood_only_seeds_count() -> None:
+def test_of_a_sampled_neighborhood_only_seeds_count() -> None:
     model = DGI(**SMALL)
     graph = model.prepare(tiny_graph())
     graph.seed_mask = torch.arange(80) < 10
@@ -56,10 +56,10 @@ def test_of_a_sampled_neighbourhood_only_seeds_count() -> None:
 
 
 def test_features_tell_real_from_corrupted_after_training() -> None:
-    """Features that follow the communities: shuffled, a node's neighbourhood is mixed, and that can be seen."""
+    """Features that follow the communities: shuffled, a node's neighborhood is mixed, and that can be seen."""
     data = tiny_graph(nodes=120)
     data.x[:, 0] = data.y.float()
-    model = DGI(**{**SMALL, "epochs": 40, "hidden": 16, "lr": 1e-2}, sampling="full").fit(data)
+    model = DGI(**{**SMALL, "epochs": 40, "hidden_channels": 16, "lr": 1e-2}, sampling="full").fit(data)
     alpha, beta = model.views(data, torch.Generator().manual_seed(1))
     with torch.no_grad():
         h, corrupted = model.encode(alpha), model.encode(beta)

@@ -15,7 +15,7 @@ from mario.methods.eerm import candidate_nodes, draw, draw_uniformly, flip_edges
 
 from .tiny import tiny_graph
 
-SMALL = {"hidden": 4, "layers": 1, "generators": 3}
+SMALL = {"hidden_channels": 4, "num_layers": 1, "generators": 3}
 
 
 def prepared(**settings: object) -> tuple[EERM, Data]:
@@ -169,7 +169,7 @@ class TestObjective:
         found = []
         for wide in (False, True):
             monkeypatch.setattr(eerm, "is_wide", lambda _, wide=wide: wide)
-            model, graph = prepared(layers=2, inner_steps=2)
+            model, graph = prepared(num_layers=2, inner_steps=2)
             losses = model.step(graph, torch.Generator().manual_seed(0))
             found.append((losses, [p.grad for p in model.trained()]))
         torch.testing.assert_close(found[1], found[0])
@@ -177,7 +177,7 @@ class TestObjective:
         assert len(set(products)) == 1
 
     def test_without_edits_it_is_erm(self) -> None:
-        erm = ERM(hidden=4, layers=1)
+        erm = ERM(hidden_channels=4, num_layers=1)
         risk = erm.step(erm.prepare(tiny_graph()), torch.Generator())["loss"]
         model, graph = prepared(edits=0, beta=2.0)
         values = model.step(graph, torch.Generator())
@@ -227,7 +227,7 @@ class TestOptions:
             graph.train_mask = torch.zeros(80, dtype=torch.bool)
             assert model.step(graph, torch.Generator()) == {}
 
-    def test_only_seeds_of_sampled_neighbourhoods_are_scored(self) -> None:
+    def test_only_seeds_of_sampled_neighborhoods_are_scored(self) -> None:
         model, graph = prepared(edits=0, batch_norm=False)
         graph.seed_mask = torch.arange(80) < 40
         mean = model.step(graph, torch.Generator())["mean"]

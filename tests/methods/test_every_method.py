@@ -24,19 +24,19 @@ from .on_ranks import fitted
 from .tiny import tiny_graph
 from .tiny_graphs import tiny_graph_set
 
-SMALL = {"hidden": 8, "layers": 2, "epochs": 3, "steps_per_epoch": 2}
+SMALL = {"hidden_channels": 8, "num_layers": 2, "epochs": 3, "steps_per_epoch": 2}
 # What only some methods have.
-SMALLER = {"roots": 60, "clusters": 4, "prototype_steps": 3, "centres": 4, "graphs": 20, "contrast_roots": 16}
+SMALLER = {"roots": 60, "clusters": 4, "prototype_steps": 3, "centers": 4, "graphs": 20, "contrast_roots": 16}
 SMALLER |= {"walk_length": 6, "generators": 3}
 
-LONGER = {"hidden": 16, "epochs": 8, "steps_per_epoch": 5, "lr": 1e-2}
+LONGER = {"hidden_channels": 16, "epochs": 8, "steps_per_epoch": 5, "lr": 1e-2}
 
 # Every encoder and every way to sample, in pairs: a method meets each of them, if not each with each.
 WAYS: dict[str, list[dict[str, object]]] = {
     "node": [
         {"encoder": "sage", "sampling": "full"},
-        {"encoder": "gat", "sampling": "neighbours", "roots": 20},
-        {"encoder": "gin", "sampling": "neighbours", "roots": 1000},
+        {"encoder": "gat", "sampling": "neighbors", "roots": 20},
+        {"encoder": "gin", "sampling": "neighbors", "roots": 1000},
         {"encoder": "gcn", "sampling": "clusters", "roots": 20},
     ],
     "graph": [

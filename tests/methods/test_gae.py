@@ -12,7 +12,7 @@ from mario.methods import GAE
 
 from .tiny import tiny_graph
 
-SMALL = {"hidden": 8, "layers": 2, "batch_norm": False, "sampling": "full"}
+SMALL = {"hidden_channels": 8, "num_layers": 2, "batch_norm": False, "sampling": "full"}
 
 
 def prepared(**settings: object) -> tuple[GAE, Data]:
@@ -56,7 +56,7 @@ def test_sampled_estimates_full_but_for_the_diagonal() -> None:
     )
 
 
-def test_only_seeds_of_a_neighbourhood_are_scored() -> None:
+def test_only_seeds_of_a_neighborhood_are_scored() -> None:
     model = GAE(**SMALL)
     graph = Data(x=torch.rand(4, 2), edge_index=torch.tensor([[0, 1, 3, 2], [1, 0, 0, 3]]))
     graph.seed_mask = torch.tensor([True, True, True, False])

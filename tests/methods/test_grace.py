@@ -9,7 +9,7 @@ from mario.errors import MarioError
 
 from .tiny import tiny_graph
 
-SMALL = {"hidden": 8, "layers": 2, "sampling": "full"}
+SMALL = {"hidden_channels": 8, "num_layers": 2, "sampling": "full"}
 
 
 def trained(**settings: object) -> mario.GRACE:

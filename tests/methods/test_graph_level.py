@@ -17,7 +17,7 @@ from mario.methods import graph_level as room
 from .tiny import tiny_graph
 from .tiny_graphs import tiny_graph_set
 
-SMALL = {"hidden": 8, "layers": 2, "epochs": 3, "steps_per_epoch": 2, "graphs": 12}
+SMALL = {"hidden_channels": 8, "num_layers": 2, "epochs": 3, "steps_per_epoch": 2, "graphs": 12}
 LEVELS = ["erm", "random-init", "raw-features", "graphcl"]
 
 
@@ -72,7 +72,7 @@ def test_a_pyg_batch_and_a_bare_set_are_taken(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in LEVELS if name != "graphcl"])
 def test_on_a_single_graph_readout_and_graphs_change_nothing(name: str) -> None:
     data = tiny_graph()
-    small = {"hidden": 8, "layers": 2, "epochs": 2, "steps_per_epoch": 2}
+    small = {"hidden_channels": 8, "num_layers": 2, "epochs": 2, "steps_per_epoch": 2}
     first, second = (
         find(name).from_settings({**small, **more}).fit(data).transform(data)
         for more in ({}, {"readout": "sum", "graphs": 3})
@@ -136,9 +136,9 @@ def test_labels_of_test_graphs_are_out_of_reach() -> None:
 
 def test_a_method_of_nodes_says_which_methods_embed_graphs() -> None:
     with pytest.raises(MarioError, match=r"grace embeds nodes; a set of graphs needs .*erm, graphcl, graphcl\+mario,"):
-        find("grace").from_settings({"hidden": 8}).fit(tiny_graph_set())
+        find("grace").from_settings({"hidden_channels": 8}).fit(tiny_graph_set())
     with pytest.raises(MarioError, match=r"graphcl embeds graphs; data whose nodes .* needs one of .*grace"):
-        find("graphcl").from_settings({"hidden": 8}).fit(tiny_graph())
+        find("graphcl").from_settings({"hidden_channels": 8}).fit(tiny_graph())
     model = find("graphcl").from_settings(SMALL).fit(tiny_graph_set())
     with pytest.raises(MarioError, match="graphcl embeds graphs"):
         model.transform(tiny_graph())

@@ -13,7 +13,7 @@ from mario.views import Chain, DropEdges, DropNodes, MaskFeatures, MaskNodes, On
 
 from .tiny_graphs import tiny_graph_set
 
-SMALL = {"hidden": 8, "layers": 2, "epochs": 3, "steps_per_epoch": 2, "graphs": 12}
+SMALL = {"hidden_channels": 8, "num_layers": 2, "epochs": 3, "steps_per_epoch": 2, "graphs": 12}
 
 
 def both(kind: str) -> dict[str, str]:
@@ -105,4 +105,4 @@ def test_one_graph_has_no_other_to_be_told_from() -> None:
     with pytest.raises(MarioError, match="at least 2 graphs"):
         GraphCL(**SMALL, **both("none")).fit(one)
     with pytest.raises(MarioError, match="augment_1 must be one of nodes, subgraph"):
-        GraphCL(augment_1="colour")
+        GraphCL(augment_1="color")

@@ -11,7 +11,7 @@ from mario.methods import GraphMAE
 
 from .tiny import tiny_graph
 
-SMALL = {"hidden": 8, "layers": 2, "batch_norm": False, "sampling": "full"}
+SMALL = {"hidden_channels": 8, "num_layers": 2, "batch_norm": False, "sampling": "full"}
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 
 
@@ -99,7 +99,7 @@ def test_edges_are_dropped_for_the_encoder_alone() -> None:
     assert graph.num_edges == 4
 
 
-def test_only_seeds_of_a_neighbourhood_are_scored() -> None:
+def test_only_seeds_of_a_neighborhood_are_scored() -> None:
     model = built(mask_rate=1.0, replace_rate=0.0)
     graph = Data(x=torch.rand(3, 4), edge_index=PATH, seed_mask=torch.tensor([True, False, False]))
     first = model.step(graph, torch.Generator().manual_seed(0))["loss"]

@@ -59,7 +59,7 @@ class TestRisksAndSlopes:
 
 class TestStep:
     def test_without_penalty_and_with_one_environment_it_is_erm(self) -> None:
-        settings = {"hidden": 4, "layers": 1, "batch_norm": False}
+        settings = {"hidden_channels": 4, "num_layers": 1, "batch_norm": False}
         erm, by_erm = one_step(ERM(**settings), tiny_graph())
         irm, by_irm = one_step(IRM(penalty=0.0, **settings), tiny_graph())
         assert irm["loss"] == pytest.approx(erm["loss"])
@@ -69,7 +69,7 @@ class TestStep:
     def test_loss_and_gradient_by_the_formula(self, risk: str) -> None:
         data = tiny_graph()
         data.env_id = torch.where(data.train_mask, (torch.arange(80) % 7 == 0).long(), -1)
-        model = IRM(hidden=4, layers=1, penalty=3.0, risk=risk)
+        model = IRM(hidden_channels=4, num_layers=1, penalty=3.0, risk=risk)
         values, gradient = one_step(model, data)
         known = data.train_mask
         logits = model.head_(model.encoder_(data.x, data.edge_index))[known]
@@ -86,24 +86,24 @@ class TestStep:
         data, renamed = tiny_graph(), tiny_graph()
         data.env_id = torch.where(data.train_mask, torch.arange(80) % 2, -1)
         renamed.env_id = torch.where(data.train_mask, 10 * (torch.arange(80) % 2), -1)
-        first, second = (one_step(IRM(hidden=4), graph)[0] for graph in (data, renamed))
+        first, second = (one_step(IRM(hidden_channels=4), graph)[0] for graph in (data, renamed))
         assert first == second
 
     def test_without_environments_all_training_nodes_are_one(self) -> None:
         data, bare = tiny_graph(), tiny_graph()
         del bare.env_id
-        assert one_step(IRM(hidden=4), bare)[0] == one_step(IRM(hidden=4), data)[0]
+        assert one_step(IRM(hidden_channels=4), bare)[0] == one_step(IRM(hidden_channels=4), data)[0]
 
     def test_a_batch_without_training_nodes_gives_nothing(self) -> None:
-        model = IRM(hidden=4)
+        model = IRM(hidden_channels=4)
         graph = model.prepare(tiny_graph())
         graph.train_mask = torch.zeros(80, dtype=torch.bool)
         assert model.step(graph, torch.Generator()) == {}
 
 
 def test_leans_less_on_a_feature_that_only_some_environments_reward() -> None:
-    """Coloured points: the shape is right three times out of four in both environments, the colour 19 times out of 20
-    in one and three out of four in the other. ERM trusts the colour, IRM the shape."""
+    """Colored points: the shape is right three times out of four in both environments, the color 19 times out of 20
+    in one and three out of four in the other. ERM trusts the color, IRM the shape."""
     generator = torch.Generator().manual_seed(0)
     n = 1000
     y = torch.arange(n) % 2
@@ -113,13 +113,20 @@ def test_leans_less_on_a_feature_that_only_some_environments_reward() -> None:
         return torch.where(torch.rand(n, generator=generator) < rate, y, 1 - y)
 
     shape = agrees(torch.full((n,), 0.75))
-    colour = agrees(torch.where(env_id == 0, 0.95, 0.75))
-    x = torch.stack([shape, colour], dim=1).float() * 2 - 1
+    color = agrees(torch.where(env_id == 0, 0.95, 0.75))
+    x = torch.stack([shape, color], dim=1).float() * 2 - 1
     edge_index = torch.empty(2, 0, dtype=torch.long)
     train_mask = torch.ones(n, dtype=torch.bool)
     data = Data(x=x, edge_index=edge_index, y=y, env_id=env_id, train_mask=train_mask)
     flipped = Data(x=x * torch.tensor([1.0, -1.0]), edge_index=edge_index)
-    settings = {"hidden": 8, "layers": 1, "batch_norm": False, "sampling": "full", "epochs": 30, "lr": 1e-2}
+    settings = {
+        "hidden_channels": 8,
+        "num_layers": 1,
+        "batch_norm": False,
+        "sampling": "full",
+        "epochs": 30,
+        "lr": 1e-2,
+    }
     right = {}
     for model in (ERM(**settings), IRM(penalty=300.0, **settings)):
         right[model.name] = (model.fit(data).predict(flipped).argmax(dim=1) == y).float().mean().item()

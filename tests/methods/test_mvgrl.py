@@ -14,7 +14,7 @@ from mario.views import diffusion_matrix
 
 from .tiny import tiny_graph
 
-SMALL = {"hidden": 8, "layers": 2, "epochs": 3, "steps_per_epoch": 2, "roots": 20}
+SMALL = {"hidden_channels": 8, "num_layers": 2, "epochs": 3, "steps_per_epoch": 2, "roots": 20}
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -32,7 +32,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize(("diffusion", "rate"), [("ppr", {"teleport": 0.3}), ("heat", {"heat_time": 2.0})])
 def test_loss_of_a_step_written_out(diffusion: str, rate: dict[str, float]) -> None:
     """Nodes of each view against the summary of the other, with encoders of one layer."""
-    model = MVGRL(hidden=4, layers=1, diffusion=diffusion, **rate)
+    model = MVGRL(hidden_channels=4, num_layers=1, diffusion=diffusion, **rate)
     graph = model.prepare(tiny_graph(), seed=1, device="cpu")
     torch.nn.init.constant_(model.discriminator_.bias, 0.4)
     loss = model.step(graph, torch.Generator().manual_seed(5))["loss"]
@@ -75,7 +75,7 @@ def test_the_diffusion_is_always_multiplied_with(encoder: str) -> None:
     assert type(model.encoder_) is not GCN
 
 
-@pytest.mark.parametrize("sampling", ["full", "random_walk", "neighbours", "clusters"])
+@pytest.mark.parametrize("sampling", ["full", "random_walk", "neighbors", "clusters"])
 @pytest.mark.parametrize("setting", ["transductive", "inductive"])
 def test_a_batch_sees_its_block_of_the_training_graphs_diffusion(sampling: str, setting: str) -> None:
     data = tiny_graph()

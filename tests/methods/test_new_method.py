@@ -76,7 +76,16 @@ def test_the_command_line_knows_it_and_runs_it(project: Path, call: Call) -> Non
     assert row["what"].startswith("Graph Barlow Twins")
     assert "redundancy" in call("mario", "methods", "gbt")
     for method in ("gbt", "gbt+mario"):
-        quick = ("--set", "epochs=1", "--set", "hidden=8", "--set", "steps_per_epoch=2", "--set", "checkpoints=1")
+        quick = (
+            "--set",
+            "epochs=1",
+            "--set",
+            "hidden_channels=8",
+            "--set",
+            "steps_per_epoch=2",
+            "--set",
+            "checkpoints=1",
+        )
         call("mario", "run", "good-cbas", "--method", method, *quick, "--out", method)
         result = json.loads((project / method / "result.json").read_text(encoding="utf-8"))
         assert result["method"] == method

@@ -17,7 +17,7 @@ from mario.views import AdversarialFeatures, DropEdges
 
 from .tiny import tiny_graph
 
-SMALL = {"hidden": 8, "layers": 2, "epochs": 3, "steps_per_epoch": 2, "roots": 60}
+SMALL = {"hidden_channels": 8, "num_layers": 2, "epochs": 3, "steps_per_epoch": 2, "roots": 60}
 
 
 def gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -95,7 +95,7 @@ def test_wide_features_in_parts_give_the_step_of_the_matrix(
     for in_parts in (True, False):
         model = with_recipe(find(host)).from_settings(
             {**SMALL, "encoder": encoder, "epsilon": 0.05, "dropout": 0.0, "perturb": perturb}
-            | ({"centres": 4} if host == "swav" else {})
+            | ({"centers": 4} if host == "swav" else {})
         )
         graph = model.prepare(data, seed=0)
         graph.x = graph.x.double()
@@ -173,7 +173,7 @@ def test_moved_prototypes_tell_the_clusters_of_the_second_view(pseudo_labels: st
         {"conditional": False},
         {"perturb": "both"},
         {"ascent_steps": 1},
-        {"prototype_optimiser": "sgd"},
+        {"prototype_optimizer": "sgd"},
         {"projector_moves": "both"},
         {"cmi_estimator": "donsker_varadhan"},
         {"cmi_estimator": "jensen_shannon"},
@@ -193,7 +193,7 @@ def test_every_switch_trains_and_matters(settings: dict[str, object]) -> None:
 
 
 def test_recipe_over_a_host_is_a_class_of_both() -> None:
-    model = mario.Recipe(mario.GRACE(hidden=8, tau=0.3), gamma=0.7)
+    model = mario.Recipe(mario.GRACE(hidden_channels=8, tau=0.3), gamma=0.7)
     assert isinstance(model, mario.MARIO)
     assert model.get_params()["tau"] == 0.3
     assert model.get_params()["gamma"] == 0.7
@@ -242,7 +242,7 @@ def test_no_setting_of_the_recipe_hides_one_of_its_host() -> None:
     [
         ({"tau": 0.0}, "tau must be at least"),
         ({"encoder": "transformer"}, "encoder must be one of"),
-        ({"hidden": 0}, "hidden must be at least 1"),
+        ({"hidden_channels": 0}, "hidden_channels must be at least 1"),
         ({"gamma": "much"}, "gamma must be a number"),
         ({"epochs": 2.5}, "epochs must be a whole number"),
         ({"ascent": "up"}, "ascent must be one of frobenius, sign"),
@@ -264,7 +264,7 @@ def test_sides_of_several_tensors_give_the_same_gradients_as_one_graph_without_t
 
         def build(self, in_channels, num_classes):
             super().build(in_channels, num_classes)
-            self.head_ = torch.nn.Linear(self.hidden, self.hidden)
+            self.head_ = torch.nn.Linear(self.hidden_channels, self.hidden_channels)
 
         def views(self, batch, generator=None):
             return DropEdges(0.5)(batch, generator), DropEdges(0.5)(batch, generator)

@@ -11,12 +11,12 @@ from torch_geometric.data import Data
 import mario
 from mario.errors import MarioError
 from mario.graphs.csr import CSR
-from mario.graphs.samplers import Neighbours
+from mario.graphs.samplers import Neighbors
 from mario.methods.rosa import RoSA, hops_between, walk_views
 
 from .tiny import tiny_graph
 
-SMALL = {"hidden": 8, "layers": 2, "contrast_roots": 12}
+SMALL = {"hidden_channels": 8, "num_layers": 2, "contrast_roots": 12}
 # 0 - 1 - 2 - 3 - 4 and 0 - 4, with 5 alone.
 RING = Data(x=torch.eye(6), edge_index=torch.tensor([[0, 1, 1, 2, 2, 3, 3, 4, 4, 0], [1, 0, 2, 1, 3, 2, 4, 3, 0, 4]]))
 
@@ -32,7 +32,7 @@ def made(**settings: object) -> tuple[RoSA, Data]:
 
 
 class TestViews:
-    def test_a_walk_sees_its_neighbours_and_the_edges_it_took(self, generator: torch.Generator) -> None:
+    def test_a_walk_sees_its_neighbors_and_the_edges_it_took(self, generator: torch.Generator) -> None:
         csr = CSR(RING.edge_index, 6)
         view = walk_views(RING.x, csr, torch.tensor([2, 5, 0]), length=1, restart=0.0, generator=generator)
         first, second, third = (view.nodes[m[m >= 0]].tolist() for m in view.members)
@@ -87,7 +87,7 @@ class TestViews:
 
     def test_roots_are_seeds_where_a_batch_has_them(self, generator: torch.Generator) -> None:
         model, graph = made()
-        batch = Neighbours(graph, seeds=7, fanouts=[3, 3]).sample(generator)
+        batch = Neighbors(graph, seeds=7, fanouts=[3, 3]).sample(generator)
         alpha, beta = model.views(batch, generator)
         assert alpha.nodes[alpha.root_rows].sort().values.tolist() == list(range(7))
         assert torch.equal(alpha.nodes[alpha.root_rows], beta.nodes[beta.root_rows])

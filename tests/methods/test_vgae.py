@@ -13,7 +13,7 @@ from mario.methods.vgae import kl_to_standard_normal
 
 from .tiny import tiny_graph
 
-SMALL = {"hidden": 8, "layers": 2, "batch_norm": False, "sampling": "full"}
+SMALL = {"hidden_channels": 8, "num_layers": 2, "batch_norm": False, "sampling": "full"}
 
 
 class Both(nn.Module):
@@ -70,11 +70,11 @@ def test_divergence_against_torchs() -> None:
     torch.testing.assert_close(kl_to_standard_normal(mean, log_std), wanted)
 
 
-@pytest.mark.parametrize("layers", [1, 3])
-def test_the_embedding_is_the_mean_and_layers_count_the_heads(layers: int) -> None:
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_the_embedding_is_the_mean_and_layers_count_the_heads(num_layers: int) -> None:
     data = tiny_graph()
-    model = VGAE(**{**SMALL, "layers": layers}, epochs=1).fit(data)
-    assert sum("convs" in name and name.endswith("bias") for name, _ in model.named_parameters()) == layers + 1
+    model = VGAE(**{**SMALL, "num_layers": num_layers}, epochs=1).fit(data)
+    assert sum("convs" in name and name.endswith("bias") for name, _ in model.named_parameters()) == num_layers + 1
     assert torch.equal(model.transform(data), model.posterior(data)[0])
 
 

@@ -1,4 +1,4 @@
-"""A tiny graph that shifts, for tests of methods: two classes, a spurious colour that flips out of distribution."""
+"""A tiny graph that shifts, for tests of methods: two classes, a spurious color that flips out of distribution."""
 
 import torch
 from torch_geometric.data import Data
@@ -14,8 +14,8 @@ def tiny_graph(seed: int = 0, nodes: int = 80) -> Data:
     edge_index = (linked | linked.t()).nonzero().t().contiguous()
     part = torch.randperm(nodes, generator=generator) * 5 // nodes
     ood = part >= 3
-    colour = torch.where(ood, 1 - y, y).float()
-    x = torch.stack([colour, y.float(), *torch.rand(2, nodes, generator=generator)], dim=1)
+    color = torch.where(ood, 1 - y, y).float()
+    x = torch.stack([color, y.float(), *torch.rand(2, nodes, generator=generator)], dim=1)
     x[:, 1] += torch.randn(nodes, generator=generator)
     masks = {name: part == i for i, name in enumerate(("train", "id_val", "id_test", "ood_val", "ood_test"))}
     return Data(
@@ -26,7 +26,7 @@ def tiny_graph(seed: int = 0, nodes: int = 80) -> Data:
         domain_id=ood.long(),
         env_id=torch.where(part == 0, 0, -1),
         name="tiny",
-        domain="colour",
+        domain="color",
         shift="concept",
         setting="transductive",
         split_seed=seed,

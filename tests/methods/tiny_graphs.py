@@ -7,9 +7,9 @@ from mario.graphs.graph_sets import stack_graphs
 
 
 def tiny_graph_set(seed: int = 0, graphs: int = 40, *, flips: bool = True) -> Data:
-    """Rings with (class 1) and without chords (class 0), and a colour that goes with the class in training only.
+    """Rings with (class 1) and without chords (class 0), and a color that goes with the class in training only.
 
-    The first half has 5 to 8 nodes and is for training; the second half has 12 to 20, and there the colour
+    The first half has 5 to 8 nodes and is for training; the second half has 12 to 20, and there the color
     flips, unless told otherwise.
     """
     generator = torch.Generator().manual_seed(seed)
@@ -22,8 +22,8 @@ def tiny_graph_set(seed: int = 0, graphs: int = 40, *, flips: bool = True) -> Da
         chords = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 2) % nodes]) if label else ring[:, :0]
         edges = torch.cat([ring, chords], dim=1)
         often = label == (i < graphs // 2 or not flips)
-        colour = (torch.rand(nodes, generator=generator) < (0.7 if often else 0.3)).float()
-        x = torch.stack([colour, 1 - colour, *torch.rand(2, nodes, generator=generator)], dim=1)
+        color = (torch.rand(nodes, generator=generator) < (0.7 if often else 0.3)).float()
+        x = torch.stack([color, 1 - color, *torch.rand(2, nodes, generator=generator)], dim=1)
         made.append(Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], dim=1), y=torch.tensor([label])))
     data = stack_graphs(made)
     train = torch.arange(graphs) < graphs // 2

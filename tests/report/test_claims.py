@@ -9,7 +9,7 @@ from importlib import resources
 import pytest
 
 from made_up import collected
-from mario.experiments.plan import Collected
+from mario.lab.studies.plan import Collected
 from mario.report import Claim, claims, claims_to_html, claims_to_markdown
 from mario.report.claims_text import numbers, tally
 
@@ -262,7 +262,7 @@ def test_rendered_claims_are_whole_and_escaped() -> None:
 def test_every_claim_is_of_studies_that_there_are() -> None:
     text = resources.files("mario.report").joinpath("claims.toml").read_text(encoding="utf-8")
     known = {"name", "claim", "said", "where", "studies", "datasets", "compare", "each", "score", "less"}
-    studies = resources.files("mario.experiments").joinpath("studies")
+    studies = resources.files("mario.lab").joinpath("studies")
     for entry in tomllib.loads(text)["claim"]:
         assert set(entry) <= known
         assert all(studies.joinpath(f"{name}.toml").is_file() for name in entry["studies"])

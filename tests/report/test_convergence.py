@@ -3,7 +3,7 @@
 from typing import Any
 
 from made_up import collected
-from mario.experiments.plan import Collected
+from mario.lab.studies.plan import Collected
 from mario.report.convergence import convergence, convergence_to_markdown
 
 

@@ -1,4 +1,4 @@
-"""t-SNE: the same each time, near neighbours near, and what it cannot take is named."""
+"""t-SNE: the same each time, near neighbors near, and what it cannot take is named."""
 
 import numpy as np
 import pytest
@@ -17,8 +17,8 @@ def test_separate_blobs_stay_separate_and_the_map_repeats() -> None:
     z, y = blobs(60)
     xy = tsne(z)
     assert np.array_equal(xy, tsne(z))
-    centres = np.stack([xy[y == c].mean(0) for c in range(3)])
-    nearest = ((xy[:, None] - centres) ** 2).sum(-1).argmin(1)
+    centers = np.stack([xy[y == c].mean(0) for c in range(3)])
+    nearest = ((xy[:, None] - centers) ** 2).sum(-1).argmin(1)
     assert (nearest == y).all()
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from mario.errors import MarioError
 from mario.evaluation import SETS
-from mario.experiments.run import Run, finish
 from mario.files import read_json
+from mario.lab.runs.execute import Run, finish
 from mario.report import maps
 from mario.report.maps import MapData, map_of, points
 
-SMALL = {"epochs": 1, "steps_per_epoch": 1, "checkpoints": 1, "hidden": 8}
+SMALL = {"epochs": 1, "steps_per_epoch": 1, "checkpoints": 1, "hidden_channels": 8}
 
 
 @pytest.fixture(scope="module")

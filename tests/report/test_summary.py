@@ -1,7 +1,7 @@
 """The summary: a line a case, of the studies that have all its rows."""
 
 from made_up import collected
-from mario.experiments.statistics import paired, summarise
+from mario.lab.statistics.paired import paired, summarize
 from mario.report.numbers import p_value, percent, points
 from mario.report.summary import LABELS, summary_to_markdown
 
@@ -25,8 +25,8 @@ def test_a_case_is_a_line_with_the_test_of_its_pairs() -> None:
     test = paired([0.95, 0.86], [0.90, 0.85])
     assert line == [
         "good-cbas color concept",
-        *(percent(summarise([score for score in OURS[label] if score is not None])) for label in LABELS[:-1]),
-        f"{percent(summarise([0.95, 0.86]))} (2 of 3)",
+        *(percent(summarize([score for score in OURS[label] if score is not None])) for label in LABELS[:-1]),
+        f"{percent(summarize([0.95, 0.86]))} (2 of 3)",
         points(test.mean_difference),
         "2",
         p_value(test.p_wilcoxon),

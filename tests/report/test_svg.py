@@ -19,7 +19,7 @@ def drawing(name: str) -> str:
         return to_svg(figure, name=name, title="<title>", description="x & y")
 
 
-def test_well_formed_labelled_and_scalable() -> None:
+def test_well_formed_labeled_and_scalable() -> None:
     text = drawing("one")
     root = ET.fromstring(text)
     assert root.tag.endswith("svg")
@@ -41,7 +41,7 @@ def test_ids_of_two_drawings_do_not_clash_and_references_hold() -> None:
     assert set(used) <= set(ids_one)
 
 
-def test_same_bytes_no_date_and_no_colour_of_its_own_for_text() -> None:
+def test_same_bytes_no_date_and_no_color_of_its_own_for_text() -> None:
     text = drawing("one")
     assert text == drawing("one")
     assert "<metadata" not in text

@@ -84,9 +84,9 @@ def test_without_the_condition_the_cluster_counts_as_shared_information() -> Non
     u, v, y = toy(rho, 0)
     # Clusters on a circle far apart: both views tell Y, so I(U; V) = I(U; V | Y) + log 4.
     angle = y * (2 * math.pi / CLUSTERS)
-    centre = 40 * torch.stack([angle.cos(), angle.sin()], 1)
+    center = 40 * torch.stack([angle.cos(), angle.sin()], 1)
     everyone = torch.zeros_like(y)
-    apart = math.log(len(y)) - conditional_mi(u + centre, v + centre, everyone, everyone, tau=0.05)
-    within = math.log(PER_CLUSTER) - conditional_mi(u + centre, v + centre, y, y, tau=0.05)
+    apart = math.log(len(y)) - conditional_mi(u + center, v + center, everyone, everyone, tau=0.05)
+    within = math.log(PER_CLUSTER) - conditional_mi(u + center, v + center, y, y, tau=0.05)
     assert (apart - within).item() == pytest.approx(math.log(CLUSTERS), abs=0.01)
     assert within <= closed_form(rho) < apart

@@ -22,7 +22,7 @@ class Net(nn.Module):
         return self.norm(self.linear(x))
 
 
-OPTIMISERS = {
+OPTIMIZERS = {
     "adam": lambda p: torch.optim.Adam(p, lr=0.1),
     "amsgrad": lambda p: torch.optim.Adam(p, lr=0.1, amsgrad=True),
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
@@ -30,30 +30,30 @@ OPTIMISERS = {
 }
 
 
-def steps(net: nn.Module, optimiser: torch.optim.Optimizer, generator: torch.Generator, count: int) -> None:
+def steps(net: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, count: int) -> None:
     for _ in range(count):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         net(torch.randn(5, 2, generator=generator)).square().sum().backward()
-        optimiser.step()
+        optimizer.step()
 
 
 def saved(step: int, folder: Path, net: nn.Module | None = None) -> None:
     net = net or Net()
-    optimiser = torch.optim.Adam(net.parameters())
-    Checkpoint.capture(step, net, optimiser, [{"epoch": step}], {"best": 0.5}).save(folder)
+    optimizer = torch.optim.Adam(net.parameters())
+    Checkpoint.capture(step, net, optimizer, [{"epoch": step}], {"best": 0.5}).save(folder)
 
 
-@pytest.mark.parametrize("kind", list(OPTIMISERS))
+@pytest.mark.parametrize("kind", list(OPTIMIZERS))
 def test_going_on_from_a_file_is_going_on(kind: str, tmp_path: Path) -> None:
     net, generator = Net(), torch.Generator().manual_seed(0)
-    optimiser = OPTIMISERS[kind](net.parameters())
-    steps(net, optimiser, generator, 3)
-    Checkpoint.capture(3, net, optimiser, [{"epoch": 1, "id_val": 0.25}], {"best": float("inf")}).save(tmp_path)
+    optimizer = OPTIMIZERS[kind](net.parameters())
+    steps(net, optimizer, generator, 3)
+    Checkpoint.capture(3, net, optimizer, [{"epoch": 1, "id_val": 0.25}], {"best": float("inf")}).save(tmp_path)
     state = generator.get_state()
-    steps(net, optimiser, generator, 3)
+    steps(net, optimizer, generator, 3)
 
     other = Net()
-    again = OPTIMISERS[kind](other.parameters())
+    again = OPTIMIZERS[kind](other.parameters())
     found = Checkpoint.newest(tmp_path)
     assert found is not None
     assert (found.step, found.records, found.extra) == (3, [{"epoch": 1, "id_val": 0.25}], {"best": float("inf")})
@@ -67,10 +67,10 @@ def test_going_on_from_a_file_is_going_on(kind: str, tmp_path: Path) -> None:
 def test_a_capture_is_a_copy() -> None:
     net = Net()
     before = copy.deepcopy(net.state_dict())
-    optimiser, generator = torch.optim.Adam(net.parameters()), torch.Generator()
-    captured = Checkpoint.capture(0, net, optimiser, [], {})
-    steps(net, optimiser, generator, 1)
-    captured.restore(net, optimiser)
+    optimizer, generator = torch.optim.Adam(net.parameters()), torch.Generator()
+    captured = Checkpoint.capture(0, net, optimizer, [], {})
+    steps(net, optimizer, generator, 1)
+    captured.restore(net, optimizer)
     assert all(torch.equal(net.state_dict()[name], tensor) for name, tensor in before.items())
 
 

@@ -57,7 +57,7 @@ class Toy(nn.Module):
     def sampler(self, graph: Data) -> Rows:
         return Rows(graph)
 
-    def optimiser(self) -> torch.optim.Optimizer:
+    def optimizer(self) -> torch.optim.Optimizer:
         self.used = torch.optim.Adam(self.net.parameters(), lr=123.0)
         return self.used
 
@@ -162,13 +162,13 @@ class TestCourse:
     def test_equals_a_plain_loop(self) -> None:
         toy, plain = Toy(), Toy()
         run(toy)
-        optimiser = plain.optimiser()
+        optimizer = plain.optimizer()
         for step in range(12):
             rate = 0.05 * learning_rate_factor(step, 12, schedule="cosine", warmup=3)
-            optimiser.param_groups[0]["lr"] = rate
-            optimiser.zero_grad()
+            optimizer.param_groups[0]["lr"] = rate
+            optimizer.zero_grad()
             plain.step(Rows(GRAPH).sample(stream(3, step, 0, BATCH)), stream(3, step, 0, STEP))
-            optimiser.step()
+            optimizer.step()
             plain.after_step(step, 12)
         assert same(weights(toy), weights(plain))
 

@@ -71,8 +71,8 @@ class Whole(MARIO):
 
 
 SETTINGS: dict[str, Any] = {
-    "hidden": 8,
-    "layers": 2,
+    "hidden_channels": 8,
+    "num_layers": 2,
     "clusters": 4,
     "epochs": 3,
     "steps_per_epoch": 1,
@@ -85,7 +85,7 @@ SETTINGS: dict[str, Any] = {
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {},
     "sign": {"ascent": "sign", "pseudo_labels": "sinkhorn", "cmi_negatives": "first"},
-    "both views": {"perturb": "both", "prototype_optimiser": "sgd"},
+    "both views": {"perturb": "both", "prototype_optimizer": "sgd"},
     "projector moves along": {"projector_moves": "both", "prototype_tau": 0.2},
     "without adversary": {"adversarial": False, "encoder": "sage"},
     "another estimator": {"estimator": "jensen_shannon", "cmi_estimator": "donsker_varadhan"},
@@ -165,14 +165,14 @@ class Separate(GRACE):
 
 def averaged(rank: int) -> dict[str, Any]:
     settings: dict[str, Any] = {"batch_norm": False, "projector_batch_norm": False, "epochs": 1, "steps_per_epoch": 1}
-    return trained(Separate(hidden=8, layers=2, **settings))
+    return trained(Separate(hidden_channels=8, num_layers=2, **settings))
 
 
 def test_without_gather_gradients_are_the_mean_over_ranks() -> None:
     found = on_two_ranks(averaged)
     alone = []
     for part in range(2):
-        method = Separate(hidden=8, layers=2, batch_norm=False, projector_batch_norm=False)
+        method = Separate(hidden_channels=8, num_layers=2, batch_norm=False, projector_batch_norm=False)
         method.place(6, 0, seed=1)
         method.double().step(PARTS[part], stream(5, 0, part, STEP))
         alone.append({name: p.grad for name, p in method.named_parameters()})
@@ -181,7 +181,7 @@ def test_without_gather_gradients_are_the_mean_over_ranks() -> None:
             torch.testing.assert_close(gradient, (alone[0][name] + alone[1][name]) / 2)
 
 
-class Unlabelled(ERM):
+class Unlabeled(ERM):
     """Rank 0 never has a training node."""
 
     def sampler(self, graph: Data) -> Given:
@@ -192,8 +192,8 @@ class Unlabelled(ERM):
         return Given(batch)
 
 
-def supervised(rank: int, method: Unlabelled | None = None) -> dict[str, Any]:
-    method = method or Unlabelled(hidden=8, layers=2, epochs=2, steps_per_epoch=2)
+def supervised(rank: int, method: Unlabeled | None = None) -> dict[str, Any]:
+    method = method or Unlabeled(hidden_channels=8, num_layers=2, epochs=2, steps_per_epoch=2)
     method.place(6, 2, seed=1)
     method.double()
     epochs = list(train(method, PARTS[0], seed=5))
@@ -209,7 +209,7 @@ def test_a_rank_whose_batch_has_no_label() -> None:
     assert one["losses"] == two["losses"]
     assert one["losses"].keys() == {"loss"}
     assert all(gradient is not None for gradient in one["gradients"])
-    alone = Unlabelled(hidden=8, layers=2, epochs=2, steps_per_epoch=2)
+    alone = Unlabeled(hidden_channels=8, num_layers=2, epochs=2, steps_per_epoch=2)
     alone.part = 1
     expected = supervised(1, alone)["state"]
     for name, _ in alone.named_parameters():
@@ -300,7 +300,13 @@ def test_a_checkpoint_of_two_ranks_is_refused_by_one(tmp_path: Path) -> None:
 
 
 def whole_graph(rank: int) -> tuple[str, int]:
-    settings: dict[str, Any] = {"hidden": 8, "layers": 2, "epochs": 1, "steps_per_epoch": 1, "sampling": "full"}
+    settings: dict[str, Any] = {
+        "hidden_channels": 8,
+        "num_layers": 2,
+        "epochs": 1,
+        "steps_per_epoch": 1,
+        "sampling": "full",
+    }
     try:
         GRACE(**settings, gather=True).fit(PARTS[0])
         said = ""
@@ -315,7 +321,13 @@ def whole_graph(rank: int) -> tuple[str, int]:
 def gathered_walks(rank: int) -> list[int]:
     found = []
     for roots in (40, 2):
-        settings: dict[str, Any] = {"hidden": 8, "layers": 1, "epochs": 2, "steps_per_epoch": 2, "roots": roots}
+        settings: dict[str, Any] = {
+            "hidden_channels": 8,
+            "num_layers": 1,
+            "epochs": 2,
+            "steps_per_epoch": 2,
+            "roots": roots,
+        }
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             GRACE(**settings, sampling="random_walk", gather=True).fit(tiny_graph())

@@ -7,7 +7,7 @@ from mario.views import DropEdges
 
 
 def symmetric(pairs: int) -> Data:
-    """A ring: every pair of neighbours is stored once a direction, in shuffled order."""
+    """A ring: every pair of neighbors is stored once a direction, in shuffled order."""
     source = torch.arange(pairs)
     edge_index = torch.stack([source, (source + 1) % pairs])
     edge_index = torch.cat([edge_index, edge_index.flip(0)], dim=1)

@@ -11,7 +11,7 @@ import typer
 
 from mario.cli import data
 from mario.errors import MarioError, RunFailedError
-from mario.graphs.catalogue import CATALOGUE
+from mario.graphs.catalog import CATALOG
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -35,11 +35,11 @@ def _methods(incomplete: str) -> list[str]:
 
 
 def _datasets(incomplete: str) -> list[str]:
-    return [name for name in CATALOGUE if name.startswith(incomplete)]
+    return [name for name in CATALOG if name.startswith(incomplete)]
 
 
 def _studies(incomplete: str) -> list[str]:
-    names = (entry.name for entry in (files("mario") / "experiments" / "studies").iterdir())
+    names = (entry.name for entry in (files("mario") / "lab" / "studies").iterdir())
     known = sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
     return [name for name in ("all", *known) if name.startswith(incomplete)]
 
@@ -238,7 +238,7 @@ def tune(
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs and the page.")] = Path("demo"),
     seeds: Annotated[int, typer.Option(min=1, help="Runs a method, each on a split of its own.")] = 3,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs of ten optimiser steps.")] = 20,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of ten optimizer steps.")] = 20,
     workers: Annotated[int, typer.Option(min=1, help="Runs at once, one thread each.")] = max(
         1, min(2, os.cpu_count() or 1)
     ),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mario.graphs.catalogue import CATALOGUE, DatasetCard, find_card
+from mario.graphs.catalog import CATALOG, DatasetCard, find_card
 from mario.graphs.files import FileState, file_states, is_made, locate, made_folder
 from mario.graphs.rules import PARTS
 
@@ -20,7 +20,7 @@ app = typer.Typer(
 
 
 def _names(incomplete: str) -> list[str]:
-    return [name for name in CATALOGUE if name.startswith(incomplete)]
+    return [name for name in CATALOG if name.startswith(incomplete)]
 
 
 Name = Annotated[str, typer.Argument(help="Dataset, e.g. good-cbas.", autocompletion=_names)]
@@ -33,15 +33,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 @app.command("list")
 def list_datasets(root: Root = None, as_json: AsJson = False) -> None:
     """Every dataset, and where its files are."""
-    rows = [_card(card) | {"where": _where(card, root)} for card in CATALOGUE.values()]
+    rows = [_card(card) | {"where": _where(card, root)} for card in CATALOG.values()]
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
-    table = _table("dataset", "nodes", "edges", "features", "classes", "files", "size", "licence")
+    table = _table("dataset", "nodes", "edges", "features", "classes", "files", "size", "license")
     for row in rows:
         counts = [f"{row[key]:,}" for key in ("nodes", "edges", "features", "classes")]
         name = f"{row['name']}[red]*[/red]" if row["faults"] else row["name"]
-        table.add_row(name, *counts, *_files_cells(row), row["licence"])
+        table.add_row(name, *counts, *_files_cells(row), row["license"])
     _print(table)
     for row in rows:
         if row["where"] not in ("absent", "generated", "at first use"):
@@ -68,7 +68,7 @@ def show(name: Name, root: Root = None, as_json: AsJson = False) -> None:
     typer.echo(f"domains: {', '.join(card.domains)}; shifts: {', '.join(card.shifts)}; metric: {card.metric}")
     typer.echo(f"setting: {card.setting} unless told")
     typer.echo(f"files: {files}" + (f" in {facts['where']} ({size})" if files in ("here", "made") else ""))
-    typer.echo(f"source: {card.source}; licence: {card.licence}")
+    typer.echo(f"source: {card.source}; license: {card.license}")
     for note in card.notes:
         typer.echo(f"note: {note}")
     for fault in card.faults:
@@ -129,7 +129,7 @@ def verify(name: Name, root: Root = None, as_json: AsJson = False) -> None:
 
 def _card(card: DatasetCard) -> dict[str, Any]:
     keys = ("name", "what", "nodes", "edges", "features", "classes", "domains", "shifts", "setting", "metric")
-    facts = {key: getattr(card, key) for key in (*keys, "level", "graphs", "source", "licence", "faults", "notes")}
+    facts = {key: getattr(card, key) for key in (*keys, "level", "graphs", "source", "license", "faults", "notes")}
     known = [file.size for file in card.files if file.size is not None]
     size = sum(known) if len(known) == len(card.files) else None
     return facts | {"files": len(card.files), "bytes": card.cached or size}
@@ -180,7 +180,7 @@ def _table(*headings: str) -> Any:
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for heading in headings:
-        number = heading not in ("dataset", "files", "licence", "domain", "shift")
+        number = heading not in ("dataset", "files", "license", "domain", "shift")
         table.add_column(heading, justify="right" if number else "left", no_wrap=True)
     return table
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from rich.console import Console
 
 from mario.cli.progress import follow
-from mario.experiments.launch import launch
-from mario.experiments.plan import collect, make_plan
-from mario.experiments.study_files import find_study
+from mario.lab.launch import launch
+from mario.lab.studies.plan import collect, make_plan
+from mario.lab.studies.read import find_study
 from mario.report import tabulate, to_rich, verdict, write_report
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mario.errors import MarioError
-from mario.experiments.plan import Collected, CollectedCase
-from mario.experiments.statistics import summarise
 from mario.files import read_text, write_text
+from mario.lab.statistics.paired import summarize
+from mario.lab.studies.plan import Collected, CollectedCase
 from mario.report import claims, claims_to_markdown, to_markdown, wide_table
 from mario.report.convergence import convergence, convergence_to_markdown
 from mario.report.numbers import to_md
@@ -90,7 +90,7 @@ def validation_table(case: CollectedCase) -> str:
         cells = []
         for key in ("id_val", "ood_val"):
             scores = [run[key] for run in runs if run.get(key) is not None]
-            summary = summarise(scores) if scores else None
+            summary = summarize(scores) if scores else None
             spread = f" ± {100 * summary.sd:.2f}" if summary and summary.sd is not None else ""
             cells.append(f"{100 * summary.mean:.2f}{spread}" if summary else "–")
         lines.append(f"| {to_md(label)} | {len(runs)} | {' | '.join(cells)} |")

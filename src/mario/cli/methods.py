@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Column, Table
 
-from mario.experiments.settings import Evaluation
+from mario.lab.presets import Evaluation
 from mario.methods import REGISTRY, find
 
 

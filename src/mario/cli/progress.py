@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-from mario.experiments.launch import Standing
+from mario.lab.launch import Standing
 
 SAY_EVERY = 60.0
 """Seconds between lines where the output is a file."""
@@ -51,7 +51,7 @@ def note(now: Standing) -> str:
     """Where the runs stand, in one line.
 
     Example:
-        >>> from mario.experiments.launch import Standing
+        >>> from mario.lab.launch import Standing
         >>> note(Standing(done_runs=3, failed_runs=1, total_runs=8, running=["erm good-cbas concept 0/0"],
         ...      done_steps=30, total_steps=80, seconds_left=95.0))
         '3 of 8 done, 1 failed, 2 min left, 1 running: erm good-cbas concept 0/0'

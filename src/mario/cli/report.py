@@ -8,8 +8,8 @@ from rich.console import Console
 
 from mario.cli.document import places, write_document
 from mario.errors import MarioError
-from mario.experiments.loose_runs import plan_of_runs
-from mario.experiments.plan import Collected, collect, read_plans
+from mario.lab.runs.loose import plan_of_runs
+from mario.lab.studies.plan import Collected, collect, read_plans
 from mario.report import to_rich, wide_table, write_report
 
 

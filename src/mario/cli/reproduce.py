@@ -12,13 +12,13 @@ from mario.cli.document import check_markers
 from mario.cli.progress import follow, lasting
 from mario.cli.report import show_tables, write_pages, write_tables
 from mario.errors import MarioError, RunFailedError
-from mario.experiments import store
-from mario.experiments.launch import check_launcher, launch
-from mario.experiments.launch.standing import Pace, Standing, Task, tasks_of
-from mario.experiments.plan import Plan, PlannedCase, collect, make_plan, read_plans, with_earlier
-from mario.experiments.records import read_records, take_records, write_records
-from mario.experiments.study import Study
-from mario.experiments.study_files import find_studies
+from mario.lab.launch import check_launcher, launch
+from mario.lab.launch.standing import Pace, Standing, Task, tasks_of
+from mario.lab.runs import store
+from mario.lab.runs.records import read_records, take_records, write_records
+from mario.lab.studies.plan import Plan, PlannedCase, collect, make_plan, read_plans, with_earlier
+from mario.lab.studies.read import find_studies
+from mario.lab.studies.study import Study
 from mario.methods import REGISTRY
 from mario.methods.base import hosts
 

@@ -13,10 +13,10 @@ from torch_geometric.data import Data
 
 from mario import ranks
 from mario.cli.tracking import show, sinks_of
-from mario.experiments.run import Run, claim, execute
-from mario.experiments.settings_file import read_settings_file
-from mario.experiments.sinks import Sink, followed
 from mario.files import read_json
+from mario.lab.presets.file import read_settings_file
+from mario.lab.runs.execute import Run, claim, execute
+from mario.lab.sinks import Sink, followed
 from mario.methods import find
 from mario.methods.base import choose_device
 

@@ -9,9 +9,9 @@ from torch_geometric.data import Data
 
 from mario import ranks
 from mario.evaluation import SETS
-from mario.experiments.run import Run
-from mario.experiments.sinks import Sink, TensorBoard, WeightsAndBiases
 from mario.files import read_json
+from mario.lab.runs.execute import Run
+from mario.lab.sinks import Sink, TensorBoard, WeightsAndBiases
 from mario.methods import load
 
 

@@ -8,8 +8,10 @@ from rich.table import Table
 
 from mario.cli.run import progress_bar
 from mario.errors import MarioError, RunFailedError
-from mario.experiments.search_space import spread
-from mario.experiments.tune import (
+from mario.lab.tune.plan import Tuning
+from mario.lab.tune.search_space import spread
+from mario.lab.tune.storage import without_password
+from mario.lab.tune.work import (
     FrozenTrial,
     TrialState,
     counted,
@@ -20,8 +22,6 @@ from mario.experiments.tune import (
     tune,
     write_best,
 )
-from mario.experiments.tune_plan import Tuning
-from mario.experiments.tune_storage import without_password
 
 SHOWN = 10
 COLUMNS = 6

@@ -11,7 +11,7 @@ from mario.contrast.reconstruction import edge_reconstruction, full_reconstructi
 from mario.contrast.repeated import Conditional, RepeatedInfoNCE
 from mario.contrast.sce import scaled_cosine_error
 from mario.contrast.sketching import sketch
-from mario.contrast.summary import Discriminator, ProjectedDot, node_summary_loss, summarise
+from mario.contrast.summary import Discriminator, ProjectedDot, node_summary_loss, summarize
 from mario.contrast.transport import graph_emd, transport_nce, transport_plan
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
     "scaled_cosine_error",
     "sinkhorn",
     "sketch",
-    "summarise",
+    "summarize",
     "swapped_prediction",
     "transport_nce",
     "transport_plan",

@@ -9,7 +9,7 @@ from mario.contrast.rows import check_pair
 def bootstrap(prediction: Tensor, target: Tensor) -> Tensor:
     r"""One direction of BGRL's loss (`Thakoor et al., ICLR 2022 <https://arxiv.org/abs/2102.06514>`_), in [0, 2].
 
-    1 − (1/N) Σ_i cos(prediction_i, target_i). The paper has −(2/N) Σ_i cos, with the same minimisers. The target
+    1 − (1/N) Σ_i cos(prediction_i, target_i). The paper has −(2/N) Σ_i cos, with the same minimizers. The target
     gets no gradient. A zero row has cosine 0 with everything.
 
     Args:

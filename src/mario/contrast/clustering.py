@@ -96,7 +96,7 @@ def swapped_prediction(scores_u: Tensor, scores_v: Tensor, q_u: Tensor, q_v: Ten
 
 
 class Prototypes(nn.Module):
-    r"""Learnable cluster centres C on the unit sphere, from `SwAV <https://arxiv.org/abs/2006.09882>`_.
+    r"""Learnable cluster centers C on the unit sphere, from `SwAV <https://arxiv.org/abs/2006.09882>`_.
 
     MARIO's Eq. 17 to 19: they are moved by `loss` and say which pseudo-label a node has.
 
@@ -121,7 +121,7 @@ class Prototypes(nn.Module):
             raise MarioError(f"clusters and dim must be at least 1, got {clusters} and {dim}")
         self.weight = nn.Parameter(torch.empty(clusters, dim))
         nn.init.xavier_uniform_(self.weight, generator=generator)
-        self.normalise_()
+        self.normalize_()
 
     def forward(self, z: Tensor) -> Tensor:
         """Cosine [N, K] of every row with every prototype, whatever the length of either."""
@@ -129,7 +129,7 @@ class Prototypes(nn.Module):
         return F.normalize(z, dim=1) @ F.normalize(self.weight, dim=1).t()
 
     @torch.no_grad()
-    def normalise_(self) -> None:
+    def normalize_(self) -> None:
         """Scale every prototype to unit length; SwAV does so after each step, which keeps their step size even."""
         self.weight.div_(torch.linalg.vector_norm(self.weight, dim=1, keepdim=True).clamp_min_(1e-12))
 
@@ -152,14 +152,14 @@ class Prototypes(nn.Module):
         self,
         u: Tensor,
         v: Tensor,
-        optimiser: torch.optim.Optimizer,
+        optimizer: torch.optim.Optimizer,
         steps: int,
         tau: float = 1.0,
         *,
         iterations: int = 3,
         temperature: float = 0.1,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """``steps`` steps of ``optimiser`` on `loss` while the embeddings stand still, prototypes kept at unit length.
+        """``steps`` steps of ``optimizer`` on `loss` while the embeddings stand still, prototypes kept at unit length.
 
         Returns the scores of u and of v after the last step, and the loss from which that step was taken.
 
@@ -217,8 +217,8 @@ class Prototypes(nn.Module):
                 raise MarioError("u and v must be finite, got NaN or infinity among them")
             along = torch.linalg.vecdot(gradient, self.weight)
             self.weight.grad = gradient.addcmul_(self.weight, along.unsqueeze(1), value=-1)
-            optimiser.step()
-            self.normalise_()
+            optimizer.step()
+            self.normalize_()
         self.weight.grad = None
         # By node now, in the same memory: faster for what is done with a row.
         scores_u, scores_v = torch.mm(z, self.weight.t(), out=scores.t().view(2 * rows, -1)).split(rows)

@@ -22,7 +22,7 @@ def conditional_mi(
     With s_ij = cos(u_i, v_j)/τ it is the mean over all N nodes of [c_u(i) = c_v(i)] · (log Σ_j e^{s_ij} − s_ii), j over
     i itself and the nodes with c_v(j) = c_u(i). (The paper prints a plus before the logarithm; its proof and its
     released code have the minus.) MARIO subtracts γ times it from its loss. Every estimator is a loss to
-    minimise whose negative, up to a constant, is a lower bound on I(U; V | Y), Y being the cluster. Nodes whose two
+    minimize whose negative, up to a constant, is a lower bound on I(U; V | Y), Y being the cluster. Nodes whose two
     views lie in different clusters add 0 but stay in the mean. With A_y the nodes both of whose views are in y, B_y
     those whose second view is, and n_y = |A_y|:
 

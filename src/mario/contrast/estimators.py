@@ -10,7 +10,7 @@ from mario.errors import MarioError
 def donsker_varadhan(u: Tensor, v: Tensor, tau: float = 0.5) -> Tensor:
     r"""Donsker-Varadhan estimate as in `MINE <https://arxiv.org/abs/1801.04062>`_, critic s_ij = cos(u_i, v_j)/τ.
 
-    loss = log mean_{i≠j} e^{s_ij} − mean_i s_ii. A loss to minimise: −loss is a lower bound on I(U; V) in the limit of
+    loss = log mean_{i≠j} e^{s_ij} − mean_i s_ii. A loss to minimize: −loss is a lower bound on I(U; V) in the limit of
     many nodes (with few it errs upwards, the mean being inside the logarithm). Pairs i ≠ j stand for the product of
     marginals, as in the code of Deep InfoMax: a node's own pair is a draw from the joint, and with it the estimate
     could never exceed log N.
@@ -27,7 +27,7 @@ def donsker_varadhan(u: Tensor, v: Tensor, tau: float = 0.5) -> Tensor:
 def jensen_shannon(u: Tensor, v: Tensor, tau: float = 0.5) -> Tensor:
     r"""Jensen-Shannon estimate of `f-GAN <https://arxiv.org/abs/1606.00709>`_, critic s_ij = cos(u_i, v_j)/τ.
 
-    loss = mean_i softplus(−s_ii) + mean_{i≠j} softplus(s_ij). A loss to minimise: 2 log 2 − loss is a lower bound on
+    loss = mean_i softplus(−s_ii) + mean_{i≠j} softplus(s_ij). A loss to minimize: 2 log 2 − loss is a lower bound on
     twice the Jensen-Shannon divergence between joint and product of marginals, which is at most I(U; V). Pairs i ≠ j
     stand for the product of marginals, as in `Deep InfoMax <https://arxiv.org/abs/1808.06670>`_.
 

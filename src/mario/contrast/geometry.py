@@ -69,7 +69,7 @@ def alignment_uniformity(u: Tensor, v: Tensor, t: float = 1.0) -> Tensor:
 
     The paper prints both squared distances with the opposite sign, which would push positives apart and pull
     negatives together, against its own words; the signs here are those of Wang & Isola, whom it cites. With t = 1, as
-    in the paper, it is the one-directional InfoNCE at τ = ½ minus log N. A loss to minimise; at t = 1 its negative is a
+    in the paper, it is the one-directional InfoNCE at τ = ½ minus log N. A loss to minimize; at t = 1 its negative is a
     lower bound on I(U; V).
 
     Example:

@@ -24,7 +24,7 @@ def info_nce(
     r"""InfoNCE as in `"Deep Graph Contrastive Representation Learning" <https://arxiv.org/abs/2006.04131>`_ (GRACE).
 
     With s(a, b) = cos(a, b)/τ, ℓ(u_i) = −log( e^{s(u_i, v_i)} / (Σ_j e^{s(u_i, v_j)} + Σ_{j≠i} e^{s(u_i, u_j)}) ) and
-    the loss is the mean over nodes of (ℓ(u_i) + ℓ(v_i))/2. A loss to minimise: log N − loss is a lower bound on
+    the loss is the mean over nodes of (ℓ(u_i) + ℓ(v_i))/2. A loss to minimize: log N − loss is a lower bound on
     I(U; V). It is exact, first-order differentiable, and holds no N × N tensor at any moment. Embeddings in bfloat16
     are multiplied in it and their gradient is bfloat16; sums, logarithms and the loss are float32.
 

@@ -8,11 +8,11 @@ from mario.contrast.rows import check_rows
 from mario.errors import MarioError
 
 
-def summarise(h: Tensor, *, squash: bool = True) -> Tensor:
+def summarize(h: Tensor, *, squash: bool = True) -> Tensor:
     """One vector for all rows: their mean, through a sigmoid if ``squash`` (equation 3 of DGI's paper).
 
     Example:
-        >>> summarise(torch.tensor([[0.0, 1.0], [0.0, 3.0]]), squash=False)
+        >>> summarize(torch.tensor([[0.0, 1.0], [0.0, 3.0]]), squash=False)
         tensor([0., 2.])
     """
     check_rows("h", h)
@@ -36,7 +36,7 @@ def node_summary_loss(real: Tensor, corrupted: Tensor) -> Tensor:
 
 
 class Discriminator(nn.Module):
-    """D(h, s) = hᵀ W s, the logit that node h belongs to the graph that s summarises (equation 4 of DGI's paper).
+    """D(h, s) = hᵀ W s, the logit that node h belongs to the graph that s summarizes (equation 4 of DGI's paper).
 
     Args:
         width: Number of columns of ``h``, and of entries of ``s``.

@@ -12,7 +12,7 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 from mario.encoders.attention import Attended
 from mario.encoders.norm import BatchNorm
 from mario.encoders.precision import Reducible
-from mario.encoders.propagation import Normalisation, Propagation, entries, propagation_of, remembered
+from mario.encoders.propagation import Normalization, Propagation, entries, propagation_of, remembered
 from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix, Features, rows_of
 from mario.graphs.paging import release
@@ -28,13 +28,13 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu_, "elu": F.
 
 
 class Encoder(Reducible):
-    """``layers`` times convolution, batch norm, activation and dropout, as in GOOD (Gui et al. 2022).
+    """``num_layers`` times convolution, batch norm, activation and dropout, as in GOOD (Gui et al. 2022).
 
     Args:
         in_channels: Number of features of a node.
-        hidden: Width of every layer, and of what comes out.
-        layers: Number of convolutions.
-        batch_norm: Normalise over nodes after each convolution.
+        hidden_channels: Width of every layer, and of what comes out.
+        num_layers: Number of convolutions.
+        batch_norm: Normalize over nodes after each convolution.
         dropout: Probability that an entry of a layer's output is set to zero while training.
         last_activation: Whether the last layer has an activation too.
         activation: ``relu``, ``elu`` or ``leaky_relu``.
@@ -43,36 +43,37 @@ class Encoder(Reducible):
     :class:`mario.graphs.features.Features`.
     """
 
-    normalisation: ClassVar[Normalisation | None] = None
+    normalization: ClassVar[Normalization | None] = None
     _compiled_finish: Callable[[int, Tensor], Tensor] | None = None
 
     def __init__(
         self,
         in_channels: int,
         *,
-        hidden: int = 300,
-        layers: int = 3,
+        hidden_channels: int = 300,
+        num_layers: int = 3,
         batch_norm: bool = True,
         dropout: float = 0.0,
         last_activation: bool = False,
         activation: str = "relu",
     ) -> None:
         super().__init__()
-        if min(in_channels, hidden, layers) < 1:
+        if min(in_channels, hidden_channels, num_layers) < 1:
             raise MarioError(
-                f"an encoder needs in_channels, hidden and layers of at least 1, got {in_channels}, {hidden}, {layers}"
+                "an encoder needs in_channels, hidden_channels and num_layers of at least 1, "
+                f"got {in_channels}, {hidden_channels}, {num_layers}"
             )
         if not 0 <= dropout < 1:
             raise MarioError(f"dropout must lie in [0, 1), got {dropout}")
         if activation not in ACTIVATIONS:
             raise MarioError(f"activation must be one of {', '.join(ACTIVATIONS)}, got '{activation}'")
-        widths = [in_channels] + [hidden] * layers
-        self.hidden = hidden
+        widths = [in_channels] + [hidden_channels] * num_layers
+        self.hidden_channels = hidden_channels
         self.dropout = dropout
         self.last_activation = last_activation
         self.activation = ACTIVATIONS[activation]
         self.convs = nn.ModuleList(self.convolution(i, o) for i, o in pairwise(widths))
-        self.norms = nn.ModuleList(BatchNorm(hidden) if batch_norm else nn.Identity() for _ in self.convs)
+        self.norms = nn.ModuleList(BatchNorm(hidden_channels) if batch_norm else nn.Identity() for _ in self.convs)
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
         raise NotImplementedError
@@ -109,10 +110,10 @@ class Encoder(Reducible):
 
     def route(self, x: FeatureMatrix, edge_index: Tensor) -> Any:
         """That along which messages are passed."""
-        assert self.normalisation is not None
+        assert self.normalization is not None
         if edge_index.layout == torch.sparse_csr:
             return Propagation.from_matrix(edge_index)
-        return propagation_of(edge_index, x.size(0), self.normalisation, x.dtype)
+        return propagation_of(edge_index, x.size(0), self.normalization, x.dtype)
 
     def messages(self, conv: Any, x: FeatureMatrix) -> Tensor:
         """What nodes send: their features, transformed first where that makes them no wider."""
@@ -172,11 +173,11 @@ class GCN(Encoder):
     """Graph convolutional network (Kipf & Welling, ICLR 2017).
 
     Example:
-        >>> GCN(4, hidden=8, layers=2)(torch.ones(3, 4), torch.tensor([[0, 1], [1, 2]])).shape
+        >>> GCN(4, hidden_channels=8, num_layers=2)(torch.ones(3, 4), torch.tensor([[0, 1], [1, 2]])).shape
         torch.Size([3, 8])
     """
 
-    normalisation = "symmetric"
+    normalization = "symmetric"
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
         return GCNConv(in_channels, out_channels, normalize=False)
@@ -191,7 +192,7 @@ class GCN(Encoder):
 class GraphSAGE(Encoder):
     """Mean aggregation that keeps a node's own features apart (Hamilton et al., NeurIPS 2017)."""
 
-    normalisation = "mean"
+    normalization = "mean"
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
         return SAGEConv(in_channels, out_channels)
@@ -207,7 +208,7 @@ class GraphSAGE(Encoder):
 class GIN(Encoder):
     """Sum aggregation and an MLP (Xu et al., ICLR 2019)."""
 
-    normalisation = "sum"
+    normalization = "sum"
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
         mlp = nn.Sequential(nn.Linear(in_channels, out_channels), nn.ReLU(), nn.Linear(out_channels, out_channels))
@@ -221,7 +222,7 @@ class GIN(Encoder):
 
 
 class GAT(Encoder):
-    """Attention over neighbours (Veličković et al., ICLR 2018), one head."""
+    """Attention over neighbors (Veličković et al., ICLR 2018), one head."""
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
         return GATConv(in_channels, out_channels)

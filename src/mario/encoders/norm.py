@@ -13,14 +13,14 @@ ONE_ROW = "batch norm cannot be trained on one row, a graph of one node: set bat
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation (Ioffe & Szegedy, ICML 2015) over the rows of all ranks.
+    """Batch normalization (Ioffe & Szegedy, ICML 2015) over the rows of all ranks.
 
     In one process and in evaluation it is :class:`torch.nn.BatchNorm1d`. While ranks train together, each with its own
     number of rows, values, gradients and running statistics are those of one process that holds all rows: one
     exchange of 2 × features + 1 numbers a rank in the forward pass, one of 2 × features in the backward.
 
     Attributes:
-        everywhere: with ``False`` a rank normalises by its own rows alone. That is for a method that does not run the
+        everywhere: with ``False`` a rank normalizes by its own rows alone. That is for a method that does not run the
             same passes on all ranks.
 
     Example:
@@ -50,11 +50,11 @@ class BatchNorm(nn.BatchNorm1d):
             raise MarioError(ONE_ROW)
         if self.track_running_stats:
             self._remember(mean, variance * (count / (count - 1)))
-        # The running statistics of a reduced precision are kept in full; so are those that normalise.
+        # The running statistics of a reduced precision are kept in full; so are those that normalize.
         inverse = (variance + self.eps).rsqrt()
         weight = self.weight if self.affine else torch.ones_like(mean)
         bias = self.bias if self.affine else torch.zeros_like(mean)
-        return _Normalise.apply(input, weight, bias, mean, inverse, count)
+        return _Normalize.apply(input, weight, bias, mean, inverse, count)
 
     @torch.no_grad()
     def _remember(self, mean: Tensor, variance: Tensor) -> None:
@@ -88,7 +88,7 @@ def shared_statistics(x: Tensor, about: Tensor | None = None) -> tuple[Tensor, T
     return (off + shift).to(wide), (square - off.square()).clamp_(min=0).to(wide), int(total)
 
 
-class _Normalise(torch.autograd.Function):
+class _Normalize(torch.autograd.Function):
     # y = γ (x − μ)/σ + β with μ and σ of all rows, so that a row's gradient is
     # γ/σ (g − mean(g) − x̂ mean(g x̂)) with means over the rows of all ranks; those of γ and β are this rank's part.
 

@@ -12,25 +12,31 @@ class Projector(Reducible):
 
     Example:
         >>> import torch
-        >>> Projector(8, hidden=16, out=4)(torch.randn(3, 8)).shape
+        >>> Projector(8, hidden_channels=16, out_channels=4)(torch.randn(3, 8)).shape
         torch.Size([3, 4])
     """
 
     def __init__(
-        self, in_channels: int, *, hidden: int | None = None, out: int | None = None, batch_norm: bool = True
+        self,
+        in_channels: int,
+        *,
+        hidden_channels: int | None = None,
+        out_channels: int | None = None,
+        batch_norm: bool = True,
     ) -> None:
         super().__init__()
-        hidden = in_channels if hidden is None else hidden
-        out = in_channels if out is None else out
-        if min(in_channels, hidden, out) < 1:
+        hidden_channels = in_channels if hidden_channels is None else hidden_channels
+        out_channels = in_channels if out_channels is None else out_channels
+        if min(in_channels, hidden_channels, out_channels) < 1:
             raise MarioError(
-                f"a projector needs in_channels, hidden and out of at least 1, got {in_channels}, {hidden}, {out}"
+                "a projector needs in_channels, hidden_channels and out_channels of at least 1, "
+                f"got {in_channels}, {hidden_channels}, {out_channels}"
             )
         self.layers = nn.Sequential(
-            nn.Linear(in_channels, hidden),
-            BatchNorm(hidden) if batch_norm else nn.Identity(),
+            nn.Linear(in_channels, hidden_channels),
+            BatchNorm(hidden_channels) if batch_norm else nn.Identity(),
             nn.ReLU(inplace=True),
-            nn.Linear(hidden, out),
+            nn.Linear(hidden_channels, out_channels),
         )
 
     def forward(self, h: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from mario.errors import MarioError
 from mario.tuning import fastest
 
-Normalisation = Literal["symmetric", "mean", "sum"]
+Normalization = Literal["symmetric", "mean", "sum"]
 _CSR = tuple[Tensor, Tensor, Tensor]  # starts of the rows, columns, values
 
 # torch says so once for every process; there is nothing a user could do about it.
@@ -71,11 +71,11 @@ class Propagation:
         cls,
         edge_index: Tensor,
         num_nodes: int,
-        normalisation: Normalisation = "symmetric",
+        normalization: Normalization = "symmetric",
         dtype: torch.dtype | None = None,
     ) -> "Propagation":
         """The map whose matrix is :func:`propagation_matrix`, with the same arguments."""
-        return cls._of_csr((num_nodes, num_nodes), *_weights(edge_index, num_nodes, normalisation, dtype))
+        return cls._of_csr((num_nodes, num_nodes), *_weights(edge_index, num_nodes, normalization, dtype))
 
     @classmethod
     def from_matrix(cls, matrix: Tensor) -> "Propagation":
@@ -204,7 +204,7 @@ def _quickest(csr: _CSR, x: Tensor) -> str:
 
     calls = {name: partial(lambda product: product(sample(), x), product) for name, product in products.items()}
     nodes, each, width = _bucket(x.size(0)), _bucket(col.numel() // (crow.numel() - 1)), _bucket(x.size(1))
-    key = f"propagate {nodes} nodes, {each} neighbours, {width} wide, {x.dtype}, {x.device.type}"
+    key = f"propagate {nodes} nodes, {each} neighbors, {width} wide, {x.dtype}, {x.device.type}"
     return fastest(key, calls, default)
 
 
@@ -232,7 +232,7 @@ def _by_csr(csr: _CSR, x: Tensor) -> Tensor:
 
 
 def _by_bag(csr: _CSR, x: Tensor) -> Tensor:
-    # A node's neighbours are a bag of words.
+    # A node's neighbors are a bag of words.
     crow, col, value = csr
     return F.embedding_bag(col, x, crow, mode="sum", per_sample_weights=value, include_last_offset=True)
 
@@ -254,7 +254,7 @@ _PRODUCTS: dict[str, Callable[[_CSR, Tensor], Tensor]] = {
 def propagation_of(
     edge_index: Tensor,
     num_nodes: int,
-    normalisation: Normalisation = "symmetric",
+    normalization: Normalization = "symmetric",
     dtype: torch.dtype | None = None,
 ) -> Propagation:
     """:meth:`Propagation.of`, remembered for as long as the tensor ``edge_index`` lives and is not changed in place.
@@ -267,8 +267,8 @@ def propagation_of(
         True
     """
     dtype = dtype or torch.get_default_dtype()
-    key = (num_nodes, normalisation, dtype)
-    return remembered(edge_index, key, lambda: Propagation.of(edge_index, num_nodes, normalisation, dtype))
+    key = (num_nodes, normalization, dtype)
+    return remembered(edge_index, key, lambda: Propagation.of(edge_index, num_nodes, normalization, dtype))
 
 
 T = TypeVar("T")
@@ -301,7 +301,7 @@ def forget(tensor: Tensor) -> None:
 def propagation_matrix(
     edge_index: Tensor,
     num_nodes: int,
-    normalisation: Normalisation = "symmetric",
+    normalization: Normalization = "symmetric",
     dtype: torch.dtype | None = None,
 ) -> Tensor:
     """The transposed adjacency as a CSR matrix: row i holds the weights of the messages that reach node i.
@@ -309,7 +309,7 @@ def propagation_matrix(
     Args:
         edge_index: ``[2, E]``, sources above targets. Repeated edges count as often as they stand there.
         num_nodes: Number of rows and columns.
-        normalisation: ``symmetric`` is D^-1/2 (A + I) D^-1/2 (GCN, Kipf & Welling 2017), ``mean`` divides by the
+        normalization: ``symmetric`` is D^-1/2 (A + I) D^-1/2 (GCN, Kipf & Welling 2017), ``mean`` divides by the
             in-degree (GraphSAGE), ``sum`` is A + I (GIN with its ε at 0).
         dtype: Of the weights; torch's default where it is ``None``.
 
@@ -318,7 +318,7 @@ def propagation_matrix(
         tensor([[0.5000, 0.5000],
                 [0.5000, 0.5000]])
     """
-    crow, col, value = _weights(edge_index, num_nodes, normalisation, dtype)
+    crow, col, value = _weights(edge_index, num_nodes, normalization, dtype)
     size = (num_nodes, num_nodes)
     return torch.sparse_csr_tensor(crow.long(), col.long(), value, size=size, check_invariants=False)
 
@@ -328,10 +328,10 @@ def entries(matrix: Tensor) -> Tensor:
     return torch.stack([matrix.col_indices(), _owners(matrix.crow_indices())])
 
 
-def _weights(edge_index: Tensor, num_nodes: int, normalisation: Normalisation, dtype: torch.dtype | None) -> _CSR:
+def _weights(edge_index: Tensor, num_nodes: int, normalization: Normalization, dtype: torch.dtype | None) -> _CSR:
     """Starts of the rows, columns in order, and weights of :func:`propagation_matrix`."""
-    if normalisation not in get_args(Normalisation):
-        raise MarioError(f"normalisation must be one of {', '.join(get_args(Normalisation))}, got '{normalisation}'")
+    if normalization not in get_args(Normalization):
+        raise MarioError(f"normalization must be one of {', '.join(get_args(Normalization))}, got '{normalization}'")
     if num_nodes >= 2**31:
         raise MarioError(f"num_nodes must be below 2^31, got {num_nodes}")
     edge_index = edge_index.to(torch.int64)
@@ -342,15 +342,15 @@ def _weights(edge_index: Tensor, num_nodes: int, normalisation: Normalisation, d
             raise MarioError(f"edge_index must hold nodes 0 to {num_nodes - 1}, got {low} to {high}")
     source, target = edge_index
     degree = torch.bincount(target, minlength=num_nodes)
-    # Each edge as one number: nothing has to follow the order, and numpy's vectorised sort is ten times an argsort.
+    # Each edge as one number: nothing has to follow the order, and numpy's vectorized sort is ten times an argsort.
     given = source.numel()
-    edges = source.new_empty(given + (0 if normalisation == "mean" else num_nodes))
+    edges = source.new_empty(given + (0 if normalization == "mean" else num_nodes))
     torch.add(source, target, alpha=2**32, out=edges[:given])
     kept = edges.numel()
-    if normalisation != "mean":
+    if normalization != "mean":
         degree += 1
         torch.arange(0, num_nodes * _LOOP, _LOOP, out=edges[given:])
-    if normalisation == "symmetric" and (loops := (source == target).nonzero().view(-1)).numel():
+    if normalization == "symmetric" and (loops := (source == target).nonzero().view(-1)).numel():
         degree -= torch.bincount(target[loops], minlength=num_nodes)
         edges[loops] = torch.iinfo(torch.int64).max  # sorted to the end and left out there, as filtering is slow
         kept -= loops.numel()
@@ -364,11 +364,11 @@ def _weights(edge_index: Tensor, num_nodes: int, normalisation: Normalisation, d
     crow = torch.zeros(num_nodes + 1, dtype=index, device=edges.device)
     torch.cumsum(degree, 0, out=crow[1:])
     dtype = dtype or torch.get_default_dtype()
-    if normalisation == "sum":
+    if normalization == "sum":
         return crow, col, torch.ones(col.numel(), dtype=dtype, device=col.device)
-    scale = degree.to(dtype).pow_(-0.5 if normalisation == "symmetric" else -1)
+    scale = degree.to(dtype).pow_(-0.5 if normalization == "symmetric" else -1)
     value = scale.repeat_interleave(degree, output_size=col.numel())
-    return crow, col, value.mul_(scale.index_select(0, col)) if normalisation == "symmetric" else value
+    return crow, col, value.mul_(scale.index_select(0, col)) if normalization == "symmetric" else value
 
 
 def _transposed(csr: _CSR, shape: tuple[int, int]) -> _CSR:

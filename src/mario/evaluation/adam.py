@@ -56,7 +56,7 @@ def adam_layers(
                 start.copy_(drawn)
     products = _SparseProducts(z[0]) if _is_sparse(z) else _Products(z)
     truth = F.one_hot(y, classes).T.to(z.dtype, memory_format=torch.contiguous_format)
-    # Classes stand before rows: the softmax then runs over neighbours in memory at once.
+    # Classes stand before rows: the softmax then runs over neighbors in memory at once.
     logits, errors = z.new_empty(2, count, rows, n).unbind()
     by_class, by_class_errors = (x.view(count, -1, classes, n) for x in (logits, errors))
     for step in range(1, epochs + 1):

@@ -39,7 +39,7 @@ def invariance(
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> found = invariance(mario.RandomInit(hidden=16, epochs=1).fit(data), data)
+        >>> found = invariance(mario.RandomInit(hidden_channels=16, epochs=1).fit(data), data)
         >>> 0 < found["align_mean"] < found["align_worst"] < 4
         True
     """

@@ -35,7 +35,7 @@ def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> sorted(mario.evaluate(mario.RandomInit(hidden=16, epochs=1).fit(data), data))
+        >>> sorted(mario.evaluate(mario.RandomInit(hidden_channels=16, epochs=1).fit(data), data))
         ['id_test', 'id_val', 'ood_test', 'ood_val', 'train']
     """
     classes = _check(data)
@@ -63,7 +63,7 @@ def evaluate_many(
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> z = mario.RandomInit(hidden=16, epochs=1).fit(data).transform(data)
+        >>> z = mario.RandomInit(hidden_channels=16, epochs=1).fit(data).transform(data)
         >>> len(evaluate_many([z], data, seeds=range(10)))
         10
     """
@@ -83,7 +83,7 @@ def _check(data: Data) -> int:
     if data.get("y") is None or data.get("train_mask") is None:
         raise MarioError("an evaluation needs labels y and a train_mask: use transform(data) for embeddings alone")
     if not data.train_mask.any():
-        raise MarioError("an evaluation needs labelled training nodes, train_mask holds none")
+        raise MarioError("an evaluation needs labeled training nodes, train_mask holds none")
     if data.get("test_mask") is not None and data.get("id_test_mask") is None and data.get("ood_test_mask") is None:
         warnings.warn("test_mask is not read: name it id_test_mask or ood_test_mask for a test score", stacklevel=3)
     return int(data.get("num_classes") or data.y[data.train_mask].max() + 1)

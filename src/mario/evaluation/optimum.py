@@ -24,7 +24,7 @@ BYTES = 2**28
 def logistic_optimum(
     z: Tensor, y: Tensor, classes: int, *, l2: float, start: tuple[Tensor, Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Weights ``[classes, d]`` and biases ``[classes]``, in double precision, at the minimum of the penalised loss.
+    """Weights ``[classes, d]`` and biases ``[classes]``, in double precision, at the minimum of the penalized loss.
 
     The loss is the mean cross-entropy of the rows plus l2/2 ‖W‖²; biases are free. In scikit-learn's terms C is
     1 / (l2 n), or 2 / (l2 n) of two classes, where it holds their difference alone. The minimum is one point, but for
@@ -56,14 +56,14 @@ def logistic_optimum(
     if not l2 > 0:
         raise MarioError(f"l2 must be above 0, got {l2}")
     rows = _Rows(z)
-    x = rows.centre.new_zeros(len(found), len(rows.spread) + 1)
+    x = rows.center.new_zeros(len(found), len(rows.spread) + 1)
     if start is not None:
         weight, bias = (part[found].double() for part in start)
         x[:, :-1] = weight if rows.basis is None else weight @ rows.basis
-        x[:, -1] = torch.where(bias.isfinite(), bias + weight @ rows.centre, 0.0)
+        x[:, -1] = torch.where(bias.isfinite(), bias + weight @ rows.center, 0.0)
     x = _newton(_Loss(rows, y, l2), x)
     weight = x[:, :-1] if rows.basis is None else x[:, :-1] @ rows.basis.T
-    bias = x[:, -1] - weight @ rows.centre
+    bias = x[:, -1] - weight @ rows.center
     weights = weight.new_zeros(classes, z.size(1))
     biases = bias.new_full((classes,), -torch.inf)
     weights[found], biases[found] = weight, bias - bias.mean()
@@ -71,7 +71,7 @@ def logistic_optimum(
 
 
 class _Rows:
-    """The rows of an embedding in double precision: centred, and in their principal axes where those are affordable.
+    """The rows of an embedding in double precision: centered, and in their principal axes where those are affordable.
 
     Neither moves the optimum: biases are free, and the penalty is the same in all axes. With fewer rows than features
     there are as many axes as rows; the optimum is in their span, as the penalty shrinks whatever is outside.
@@ -80,7 +80,7 @@ class _Rows:
     def __init__(self, z: Tensor) -> None:
         n, d = z.shape
         self._blocks: tuple[Tensor, ...] = z.split(max(1, BYTES // (64 * d)))
-        self.centre = torch.stack([block.sum(0, dtype=torch.float64) for block in self._blocks]).sum(0) / n
+        self.center = torch.stack([block.sum(0, dtype=torch.float64) for block in self._blocks]).sum(0) / n
         self._finished = False
         self.basis: Tensor | None = None
         if 8 * n * d <= BYTES:
@@ -92,7 +92,7 @@ class _Rows:
         if n < d:
             span = torch.linalg.qr(torch.cat(list(self._rows())).T).Q
             self._finish([block @ span for block in self._rows()])
-        moment = self.centre.new_zeros(min(n, d), min(n, d))
+        moment = self.center.new_zeros(min(n, d), min(n, d))
         for block in self._rows():
             moment.addmm_(block.T, block)
         self.spread, axes = torch.linalg.eigh(moment / n)
@@ -104,19 +104,19 @@ class _Rows:
         self.sampled = torch.randperm(n, generator=torch.Generator().manual_seed(0))[:SAMPLED].sort().values
         self.sample = (self._blocks[0] if self._finished else z)[self.sampled.to(z.device)]
         if not self._finished:
-            self.sample = (self.sample.double() - self.centre) @ axes
+            self.sample = (self.sample.double() - self.center) @ axes
         self.sample = self.sample.T.contiguous()
 
     def _finish(self, blocks: list[Tensor]) -> None:
         self._blocks, self._finished = (torch.cat(blocks),), True
 
     def _rows(self) -> Iterator[Tensor]:
-        """Blocks of rows, finished or only centred; what is left to do is done to the smaller factor of a product."""
+        """Blocks of rows, finished or only centered; what is left to do is done to the smaller factor of a product."""
         for block in self._blocks:
-            yield block if self._finished else block.double() - self.centre
+            yield block if self._finished else block.double() - self.center
 
     def logits(self, x: Tensor) -> Tensor:
-        """Of every row, ``[classes, n]``; classes first, so that a softmax runs over neighbours in memory."""
+        """Of every row, ``[classes, n]``; classes first, so that a softmax runs over neighbors in memory."""
         weight, bias = x[:, :-1], x[:, -1:]
         if self.basis is not None and not self._finished:
             weight = weight @ self.basis.T
@@ -135,7 +135,7 @@ class _Rows:
 
 
 class _Loss:
-    """The penalised mean cross-entropy of x ``[classes, axes + 1]``: weights, and biases in the last column."""
+    """The penalized mean cross-entropy of x ``[classes, axes + 1]``: weights, and biases in the last column."""
 
     def __init__(self, rows: _Rows, y: Tensor, l2: float) -> None:
         self.rows, self.y, self.n = rows, y, len(y)

@@ -106,7 +106,7 @@ class LinearProbe:
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticProbe:
-    """ℓ2-regularised logistic regression, C chosen on held-out training rows; the paper's for whole graphs.
+    """ℓ2-regularized logistic regression, C chosen on held-out training rows; the paper's for whole graphs.
 
     liblinear for two classes; it has no multinomial loss, so lbfgs for more.
 
@@ -173,7 +173,7 @@ def check_many(zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classe
     if len({z.shape for z in zs}) > 1:
         raise MarioError(f"probes trained together need embeddings of one shape, got {[tuple(z.shape) for z in zs]}")
     if len(y) == 0:
-        raise MarioError("a probe needs labelled training nodes, there are none")
+        raise MarioError("a probe needs labeled training nodes, there are none")
     if int(y.min()) < 0 or int(y.max()) >= classes:
         raise MarioError(f"labels must lie in 0 to {classes - 1}, got {int(y.min())} to {int(y.max())}")
     for z in zs:

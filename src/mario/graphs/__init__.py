@@ -1,14 +1,14 @@
 """Graphs that shift: PyG `Data` with five masks, from datasets, from your own files, or cut by one split engine.
 
-Names are loaded on first use, so that the catalogue can be read without importing torch.
+Names are loaded on first use, so that the catalog can be read without importing torch.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _HOME = {
-    "CATALOGUE": "mario.graphs.catalogue",
-    "DatasetCard": "mario.graphs.catalogue",
+    "CATALOG": "mario.graphs.catalog",
+    "DatasetCard": "mario.graphs.catalog",
     "check_graph": "mario.graphs.validation",
     "load_dataset": "mario.graphs.datasets",
     "load_graph": "mario.graphs.store",
@@ -21,7 +21,7 @@ _HOME = {
 }
 
 __all__ = [
-    "CATALOGUE",
+    "CATALOG",
     "DatasetCard",
     "SplitRule",
     "check_graph",
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from mario.graphs.catalogue import CATALOGUE, DatasetCard
+    from mario.graphs.catalog import CATALOG, DatasetCard
     from mario.graphs.datasets import load_dataset
     from mario.graphs.mapped import load_mapped, save_mapped
     from mario.graphs.rules import SplitRule

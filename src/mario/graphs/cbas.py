@@ -1,4 +1,4 @@
-"""GOOD-CBAS: the BA-Shapes graph, coloured while it is split (Gui et al., NeurIPS 2022)."""
+"""GOOD-CBAS: the BA-Shapes graph, colored while it is split (Gui et al., NeurIPS 2022)."""
 
 import numpy as np
 import torch
@@ -6,7 +6,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
-from mario.graphs.rules import CBAS_RULES, ColourRule, SplitRule
+from mario.graphs.rules import CBAS_RULES, ColorRule, SplitRule
 from mario.graphs.splits import (
     OOD_TEST,
     OOD_VAL,
@@ -27,7 +27,7 @@ _GRAPH_SEED = 0
 
 
 def cbas_graph(*, shift: str, split_seed: int) -> Data:
-    """The coloured BA-Shapes graph under one shift: the graph is fixed, ``split_seed`` draws the split and the colours.
+    """The colored BA-Shapes graph under one shift: the graph is fixed, ``split_seed`` draws the split and the colors.
 
     Example:
         >>> data = cbas_graph(shift="covariate", split_seed=0)
@@ -38,16 +38,16 @@ def cbas_graph(*, shift: str, split_seed: int) -> Data:
     generator = seeded(split_seed)
     if shift == "no_shift":
         split = no_shift_split(data.y.numel(), SplitRule(environments=5), generator)
-        colour = torch.zeros_like(data.y)
+        color = torch.zeros_like(data.y)
     else:
         rule = CBAS_RULES[shift]
-        split, colour = coloured_split(data.y, rule, generator)
-        data.x = torch.tensor(rule.colours, dtype=torch.float32)[colour]
-    return with_split(data, split, colour, domain="color", shift=shift, split_seed=split_seed)
+        split, color = colored_split(data.y, rule, generator)
+        data.x = torch.tensor(rule.colors, dtype=torch.float32)[color]
+    return with_split(data, split, color, domain="color", shift=shift, split_seed=split_seed)
 
 
-def coloured_split(y: Tensor, rule: ColourRule, generator: torch.Generator | None = None) -> tuple[Split, Tensor]:
-    """The five parts, and the colour (an index into the rule's colours) of every node."""
+def colored_split(y: Tensor, rule: ColorRule, generator: torch.Generator | None = None) -> tuple[Split, Tensor]:
+    """The five parts, and the color (an index into the rule's colors) of every node."""
     num_nodes = y.numel()
     train_end, val_end = (floor(num_nodes * cut) for cut in rule.cuts)
     shuffled = torch.randperm(num_nodes, generator=generator)
@@ -57,17 +57,17 @@ def coloured_split(y: Tensor, rule: ColourRule, generator: torch.Generator | Non
     group[shuffled[val_end:]] = rule.environments + 1
 
     if rule.agreement is None:
-        colour = group.clone()
+        color = group.clone()
     else:
-        anything = torch.randint(len(rule.colours), (num_nodes,), generator=generator)
+        anything = torch.randint(len(rule.colors), (num_nodes,), generator=generator)
         agrees = torch.rand(num_nodes, generator=generator) < torch.tensor(rule.agreement)[group]
-        colour = torch.where(agrees, y, anything)
+        color = torch.where(agrees, y, anything)
 
     part = torch.full((num_nodes,), TRAIN)
     part[group == rule.environments] = OOD_VAL
     part[group == rule.environments + 1] = OOD_TEST
     take_id_parts(part, shuffled[:train_end], floor(num_nodes * rule.id_fraction), generator)
-    return Split(part, group.masked_fill(part != TRAIN, -1)), colour
+    return Split(part, group.masked_fill(part != TRAIN, -1)), color
 
 
 def ba_shapes(seed: int, *, base: int = 300, attach: int = 5, houses: int = 80) -> Data:

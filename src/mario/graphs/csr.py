@@ -65,7 +65,7 @@ class CSR:
         return slots if self.edge_ids is None else self.edge_ids.index_select(0, slots)
 
     def induced(self, nodes: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
-        """Edges with both ends in ``nodes``, relabelled by position in it, and their ids, in the order of edges.
+        """Edges with both ends in ``nodes``, relabeled by position in it, and their ids, in the order of edges.
 
         Needs ``by="source"``. ``position`` is a scratch int64 [N] of -1 and is left as such; passing it in keeps the
         cost at that of the rows of ``nodes``.

@@ -8,7 +8,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from mario.graphs.by_size import size_split
-from mario.graphs.catalogue import DatasetCard, find_case
+from mario.graphs.catalog import DatasetCard, find_case
 from mario.graphs.cbas import cbas_graph
 from mario.graphs.elliptic import elliptic_graph
 from mario.graphs.photo import photo_graph
@@ -39,8 +39,8 @@ def load_dataset(
     names. shifting-10k, -100k and -1m are read-only and stay on disk (`mario.graphs.mapped`).
 
     Args:
-        name: a name in `mario.graphs.CATALOGUE`, such as good-cbas, which is generated and needs no file.
-        domain: what shifts; the dataset's first domain unless told (`mario.graphs.CATALOGUE` lists them).
+        name: a name in `mario.graphs.CATALOG`, such as good-cbas, which is generated and needs no file.
+        domain: what shifts; the dataset's first domain unless told (`mario.graphs.CATALOG` lists them).
         shift: ``"covariate"``, ``"concept"`` (unless told, where there is one) or ``"no_shift"``; ``"label"`` for
             elliptic.
         setting: ``"transductive"``, or ``"inductive"``: `training_graph` then holds the training nodes only. The

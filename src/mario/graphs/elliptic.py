@@ -54,7 +54,7 @@ def read_elliptic(features: Path, edges: Path, classes: Path) -> Data:
 def elliptic_graph(data: Data, *, split_seed: int = 0, lone: str = "last") -> Data:
     """Snapshots 7 to 11 train, 12 to 16 validate, 17 to 49 are the nine test groups T1 to T9; unknown nodes in no part.
 
-    Training sees all nodes of its snapshots, labelled or not (``visible_mask``); its labelled ones carry the snapshot
+    Training sees all nodes of its snapshots, labeled or not (``visible_mask``); its labeled ones carry the snapshot
     as ``env_id``. Snapshots 1 to 6 are extremely imbalanced (Wu et al., ICLR 2022) and are in no part.
 
     Args:
@@ -139,7 +139,7 @@ def _numbers(path: Path, *, columns: int) -> np.ndarray:
 
 
 def _whole(values: np.ndarray, path: Path, what: str) -> np.ndarray:
-    # 2^53: above it a float64 no longer tells neighbouring whole numbers apart.
+    # 2^53: above it a float64 no longer tells neighboring whole numbers apart.
     wrong = np.flatnonzero(~((values >= 0) & (values <= 2**53) & (values == np.floor(values))))
     if len(wrong):
         raise MarioError(f"{path.name} line {wrong[0] + 1} has {what} {values[wrong[0]]}; a whole number would do")

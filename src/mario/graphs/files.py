@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mario.errors import MarioError
 from mario.files import cache_folder
-from mario.graphs.catalogue import DatasetCard, RawFile
+from mario.graphs.catalog import DatasetCard, RawFile
 
 
 @dataclass(frozen=True)

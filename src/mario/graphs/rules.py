@@ -1,6 +1,6 @@
 """The numbers of GOOD's split procedures (Gui et al., NeurIPS 2022), one row a dataset. No torch here.
 
-`splits.py` is the engine that follows these rules and `cbas.py` the one for coloured graphs.
+`splits.py` is the engine that follows these rules and `cbas.py` the one for colored graphs.
 """
 
 from collections.abc import Sequence
@@ -50,21 +50,21 @@ class SplitRule:
 
 
 @dataclass(frozen=True)
-class ColourRule:
-    """How GOOD-CBAS is cut and coloured under one kind of shift.
+class ColorRule:
+    """How GOOD-CBAS is cut and colored under one kind of shift.
 
     Attributes:
         cuts: where the shuffled nodes are cut into train | ood_val | ood_test, as fractions of all nodes.
         id_fraction: id_val and id_test each, as a fraction of all nodes, taken from the training part.
-        colours: the feature rows.
-        agreement: the probability that a node has its class's colour, for each environment, then ood_val, then
-            ood_test; ``None`` gives each of these groups one colour of its own instead.
+        colors: the feature rows.
+        agreement: the probability that a node has its class's color, for each environment, then ood_val, then
+            ood_test; ``None`` gives each of these groups one color of its own instead.
         environments: the number of equal training environments.
     """
 
     cuts: tuple[float, float]
     id_fraction: float
-    colours: tuple[tuple[float, float, float, float], ...]
+    colors: tuple[tuple[float, float, float, float], ...]
     agreement: tuple[float, ...] | None
     environments: int = 5
 
@@ -98,11 +98,11 @@ SIZE_RULES: dict[str, SizeRule] = {
     "dd-300": SizeRule((30, 300), 500),
 }
 
-CBAS_RULES: dict[str, ColourRule] = {
-    "covariate": ColourRule(
+CBAS_RULES: dict[str, ColorRule] = {
+    "covariate": ColorRule(
         cuts=(0.8, 0.9),
         id_fraction=0.1,
-        colours=(
+        colors=(
             (1, 0, 0, 0.5),
             (0, 1, 0, 0.7),
             (0, 0, 1, 0.3),
@@ -113,10 +113,10 @@ CBAS_RULES: dict[str, ColourRule] = {
         ),
         agreement=None,
     ),
-    "concept": ColourRule(
+    "concept": ColorRule(
         cuts=(0.6, 0.8),
         id_fraction=0.2,
-        colours=((1, 0, 0, 0.5), (0, 1, 0, 0.7), (0, 0, 1, 0.3), (1, 1, 0, 0.2)),
+        colors=((1, 0, 0, 0.5), (0, 1, 0, 0.7), (0, 0, 1, 0.3), (1, 1, 0, 0.2)),
         agreement=(0.95, 0.9, 0.85, 0.8, 0.75, 0.3, 0.0),
     ),
 }

@@ -1,7 +1,7 @@
 """Graphs of any size with classes, domains and a shift between them: our own generator, written to disk in blocks.
 
-What is true of every domain is weak in a node and strong in its neighbourhood: the class shows faintly in most columns
-of the features, and neighbours tend to share it. What is only true of the training domains is easy: a cue in a few
+What is true of every domain is weak in a node and strong in its neighborhood: the class shows faintly in most columns
+of the features, and neighbors tend to share it. What is only true of the training domains is easy: a cue in a few
 columns that agrees with the class there, and less or not at all elsewhere.
 """
 
@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.catalogue import DatasetCard
+from mario.graphs.catalog import DatasetCard
 from mario.graphs.files import is_made, made_folder
 from mario.graphs.mapped import finish_folder, load_mapped, new_folder, write_array
 from mario.graphs.splits import seeded
@@ -97,7 +97,7 @@ def write_shifting(
             differ: theirs are spread evenly by up to 0.1 around it.
         offset: size of what sets a domain's features off.
         labels: nodes of each class, of any training domain, in ``train_mask``. The larger a graph, the smaller the part
-            of it that anybody has labelled.
+            of it that anybody has labeled.
         judged: fraction of the other nodes of training domains in ``id_val_mask``, and in ``id_test_mask``.
         seed: of the generator that draws all.
 

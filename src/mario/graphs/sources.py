@@ -26,7 +26,7 @@ from torch_geometric import datasets
 from torch_geometric.data import Data, InMemoryDataset
 
 from mario.errors import MarioError
-from mario.graphs.catalogue import DatasetCard, RawFile
+from mario.graphs.catalog import DatasetCard, RawFile
 from mario.graphs.elliptic import read_elliptic
 from mario.graphs.files import absent_message, cache_folder, downloads_folder, file_paths, locate, sha256
 from mario.graphs.store import load_graph, save_graph

@@ -16,7 +16,7 @@ def training_graph(data: Data) -> Data:
 
     Transductive: all nodes and edges, ``train_mask``, and ``y`` with -1 outside it. Inductive: the subgraph that the
     training nodes span, and nothing of any other node; where the data has a ``visible_mask`` (all nodes of the training
-    graphs, labelled or not) the one that those span. Of a set of graphs, in either setting, it
+    graphs, labeled or not) the one that those span. Of a set of graphs, in either setting, it
     is the training graphs. ``n_id`` gives the nodes' ids in ``data``.
 
     Example:

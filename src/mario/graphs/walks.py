@@ -22,11 +22,11 @@ def random_walk(csr: CSR, roots: Tensor, length: int, generator: torch.Generator
 
 
 def random_step(csr: CSR, nodes: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """One uniformly drawn neighbour of each node; the node itself where it has none."""
+    """One uniformly drawn neighbor of each node; the node itself where it has none."""
     if not csr.others.numel():
         return nodes
     degrees = csr.degrees(nodes)
-    # Float64: a float32 draw cannot reach every neighbour of a node with more than 2²⁴ of them.
+    # Float64: a float32 draw cannot reach every neighbor of a node with more than 2²⁴ of them.
     draws = torch.rand(nodes.numel(), dtype=torch.float64, generator=generator).to(nodes.device)
     chosen = csr.starts.index_select(0, nodes) + (draws * degrees).long()
     return torch.where(degrees > 0, csr.ends(chosen.clamp_(max=csr.others.numel() - 1)), nodes)

@@ -22,7 +22,7 @@ from mario.files import write_whole
 from mario.graphs import check_graph, training_graph
 from mario.graphs.fingerprint import fingerprint
 from mario.graphs.paging import mapping_of, release
-from mario.graphs.samplers import Clusters, FullGraph, Neighbours, RandomWalk
+from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk
 from mario.memory import give_back_large_blocks
 from mario.methods.settings import check_settings, setting
 from mario.training import SCHEDULES, Sampler, train
@@ -64,21 +64,21 @@ class Method(nn.Module):
 
     # fmt: off
     encoder: str = setting("gcn", choices=tuple(ENCODERS), help="kind of convolution")
-    hidden: int = setting(300, low=1, search=(64, 128, 256, 300, 512), help="width of the encoder and of the embeddings")
-    layers: int = setting(3, low=1, search=(1, 2, 3, 4), help="number of convolutions")
+    hidden_channels: int = setting(300, low=1, search=(64, 128, 256, 300, 512), help="width of the encoder and of the embeddings")
+    num_layers: int = setting(3, low=1, search=(1, 2, 3, 4), help="number of convolutions")
     batch_norm: bool = setting(True, search=(False, True), help="batch norm after each convolution")
     dropout: float = setting(0.0, low=0.0, high=0.99, search=(0.0, 0.5), help="dropout after each convolution")
     last_activation: bool = setting(False, search=(False, True), help="activation after the last convolution too")
-    epochs: int = setting(30, low=1, search=(50, 100, 200, 500, 600), help="epochs of steps_per_epoch optimiser steps")
-    steps_per_epoch: int = setting(10, low=1, help="optimiser steps an epoch, one sampled subgraph each")
+    epochs: int = setting(30, low=1, search=(50, 100, 200, 500, 600), help="epochs of steps_per_epoch optimizer steps")
+    steps_per_epoch: int = setting(10, low=1, help="optimizer steps an epoch, one sampled subgraph each")
     lr: float = setting(1e-2, low=0.0, search=(1e-1, 1e-2, 1e-3, 1e-4, 1e-5), help="learning rate of Adam")
     weight_decay: float = setting(0.0, low=0.0, search=(0.0, 1e-5, 1e-4), help="weight decay of Adam")
     schedule: str = setting("constant", choices=SCHEDULES, help="course of the learning rate")
-    milestones: tuple[int, ...] = setting((150,), help="optimiser steps at which schedule=steps multiplies it by 0.1")
-    warmup: int = setting(0, low=0, help="optimiser steps of linear rise of the learning rate")
+    milestones: tuple[int, ...] = setting((150,), help="optimizer steps at which schedule=steps multiplies it by 0.1")
+    warmup: int = setting(0, low=0, help="optimizer steps of linear rise of the learning rate")
     patience: int = setting(0, low=0, help="stop after that many epochs without a lower training loss; 0 is never")
-    sampling: str = setting("random_walk", choices=("full", "random_walk", "neighbours", "clusters"), help="training batches")
-    roots: int = setting(1000, low=1, help="roots of random walks, seeds of neighbour sampling, or about the nodes of the clusters in a batch")
+    sampling: str = setting("random_walk", choices=("full", "random_walk", "neighbors", "clusters"), help="training batches")
+    roots: int = setting(1000, low=1, help="roots of random walks, seeds of neighbor sampling, or about the nodes of the clusters in a batch")
     precision: str = setting("float32", choices=("float32", "bfloat16"), help="of the products of a training step; bfloat16 is quicker on hardware made for it")
     compiled: bool = setting(False, help="compile what is done to rows with torch.compile; needs a C++ compiler")
     # fmt: on
@@ -105,7 +105,7 @@ class Method(nn.Module):
         raise NotImplementedError
 
     def after_step(self, step: int, total: int) -> None:
-        """Whatever follows an optimiser step, such as moving a target network."""
+        """Whatever follows an optimizer step, such as moving a target network."""
 
     def diagnostics(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         """Figures for the log that are too dear for every step."""
@@ -225,32 +225,32 @@ class Method(nn.Module):
     def make_encoder(self, in_channels: int, kind: str | None = None) -> Encoder:
         return ENCODERS[kind or self.encoder](
             in_channels,
-            hidden=self.hidden,
-            layers=self.layers,
+            hidden_channels=self.hidden_channels,
+            num_layers=self.num_layers,
             batch_norm=self.batch_norm,
             dropout=self.dropout,
             last_activation=self.last_activation,
         )
 
     def sampler(self, graph: Data) -> Sampler:
-        """Training batches of ``graph``; walks and neighbourhoods reach as far as the encoder is deep."""
+        """Training batches of ``graph``; walks and neighborhoods reach as far as the encoder is deep."""
         if self.sampling == "full":
             return FullGraph(graph)
         if self.sampling == "random_walk":
-            return RandomWalk(graph, roots=self.roots, length=self.layers)
-        if self.sampling == "neighbours":
+            return RandomWalk(graph, roots=self.roots, length=self.num_layers)
+        if self.sampling == "neighbors":
             nodes = graph.train_mask if self.supervised else None
             seeds = min(self.roots, graph.num_nodes if nodes is None else int(nodes.sum()))
-            return Neighbours(graph, seeds=seeds, fanouts=[10] * self.layers, nodes=nodes)
+            return Neighbors(graph, seeds=seeds, fanouts=[10] * self.num_layers, nodes=nodes)
         size = min(_CLUSTER, self.roots)
         clusters = max(1, graph.num_nodes // size)
         return Clusters(graph, clusters=clusters, per_batch=min(clusters, max(1, self.roots // size)))
 
-    def optimiser(self) -> torch.optim.Optimizer:
+    def optimizer(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.trained(), lr=self.lr, weight_decay=self.weight_decay, fused=True)
 
     def trained(self) -> list[nn.Parameter]:
-        """The parameters that the optimiser of the loop moves."""
+        """The parameters that the optimizer of the loop moves."""
         return list(self.parameters()) or [nn.Parameter(torch.empty(0))]
 
     @classmethod

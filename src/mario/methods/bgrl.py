@@ -26,7 +26,7 @@ class BGRL(DropAndMask):
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> BGRL(hidden=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        >>> BGRL(hidden_channels=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
         torch.Size([700, 16])
     """
 
@@ -35,13 +35,15 @@ class BGRL(DropAndMask):
     weight_decay: float = setting(1e-5, low=0.0, search=(0.0, 1e-5, 1e-4), help="weight decay of AdamW")
     momentum: float = setting(0.99, low=0.0, high=1.0, search=(0.99, 0.995, 0.999), help="of the target at the first step")
     momentum_schedule: str = setting("cosine", choices=("cosine", "constant"), help="its course: to 1 by a cosine, or as it is")
-    predictor_hidden: int = setting(512, low=1, search=(256, 300, 512), help="width of the predictor's hidden layer")
+    predictor_hidden_channels: int = setting(512, low=1, search=(256, 300, 512), help="width of the predictor's hidden_channels layer")
     # fmt: on
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
         self.predictor_ = nn.Sequential(
-            nn.Linear(self.hidden, self.predictor_hidden), nn.PReLU(), nn.Linear(self.predictor_hidden, self.hidden)
+            nn.Linear(self.hidden_channels, self.predictor_hidden_channels),
+            nn.PReLU(),
+            nn.Linear(self.predictor_hidden_channels, self.hidden_channels),
         )
         # Not a copy: the authors draw its weights anew.
         self.target_ = self.make_encoder(in_channels).requires_grad_(False)
@@ -69,5 +71,5 @@ class BGRL(DropAndMask):
         for target, online in zip(self.target_.parameters(), self.encoder_.parameters(), strict=True):
             target.lerp_(online, share)
 
-    def optimiser(self) -> torch.optim.Optimizer:
+    def optimizer(self) -> torch.optim.Optimizer:
         return torch.optim.AdamW(self.trained(), lr=self.lr, weight_decay=self.weight_decay, fused=True)

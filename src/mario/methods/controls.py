@@ -27,7 +27,7 @@ class _Control(GraphLevel):
 @register("random-init")
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class RandomInit(_Control):
-    """An encoder as it was initialised: what the architecture alone gives a linear probe."""
+    """An encoder as it was initialized: what the architecture alone gives a linear probe."""
 
 
 @register("raw-features")

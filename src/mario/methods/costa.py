@@ -28,7 +28,7 @@ class COSTA(DropAndMask):
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> COSTA(hidden=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        >>> COSTA(hidden_channels=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
         torch.Size([700, 16])
     """
 
@@ -44,9 +44,9 @@ class COSTA(DropAndMask):
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
         self.projector_ = nn.Sequential(
-            nn.Linear(self.hidden, self.hidden),
+            nn.Linear(self.hidden_channels, self.hidden_channels),
             ACTIVATIONS[self.projector_activation](),
-            nn.Linear(self.hidden, self.hidden),
+            nn.Linear(self.hidden_channels, self.hidden_channels),
         )
 
     def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:

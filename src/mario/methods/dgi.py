@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from mario.contrast import Discriminator, node_summary_loss, summarise
+from mario.contrast import Discriminator, node_summary_loss, summarize
 from mario.methods.base import register
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView, embeddings
@@ -31,7 +31,7 @@ class DGI(TwoView):
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> DGI(hidden=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        >>> DGI(hidden_channels=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
         torch.Size([700, 16])
     """
 
@@ -47,12 +47,12 @@ class DGI(TwoView):
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
-        self.discriminator_ = Discriminator(self.hidden, bias=self.discriminator_bias)
+        self.discriminator_ = Discriminator(self.hidden_channels, bias=self.discriminator_bias)
 
     def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
         return copy.copy(batch), ShuffleFeatures()(batch, generator)
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         h, corrupted = embeddings(alpha), embeddings(beta)
-        s = summarise(h, squash=self.summary == "sigmoid")
+        s = summarize(h, squash=self.summary == "sigmoid")
         return node_summary_loss(self.discriminator_(h, s), self.discriminator_(corrupted, s))

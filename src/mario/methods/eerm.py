@@ -1,4 +1,4 @@
-"""Explore-to-extrapolate risk minimisation."""
+"""Explore-to-extrapolate risk minimization."""
 
 import copy
 import dataclasses
@@ -25,7 +25,7 @@ class EERM(ERM):
 
     Each of K generators flips ``edits`` edges into every node, drawn from a softmax over the nodes that they may come
     from. REINFORCE moves the generators towards a higher variance of the K risks; the model then descends on
-    variance + β · mean (Eq. 6). Generators start anew at every optimiser step, as in the authors' code for
+    variance + β · mean (Eq. 6). Generators start anew at every optimizer step, as in the authors' code for
     Amazon-Photo, and so see ``inner_steps`` - 1 updates before the model learns from their graphs; with
     ``outer="first"`` they see none, and further inner steps, which come to nothing, are left out.
 
@@ -38,7 +38,7 @@ class EERM(ERM):
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> EERM(hidden=16, generators=3, epochs=1, steps_per_epoch=1).fit(data).predict(data).shape
+        >>> EERM(hidden_channels=16, generators=3, epochs=1, steps_per_epoch=1).fit(data).predict(data).shape
         torch.Size([700, 4])
     """
 

@@ -1,4 +1,4 @@
-"""Empirical risk minimisation."""
+"""Empirical risk minimization."""
 
 import dataclasses
 from typing import ClassVar
@@ -20,7 +20,7 @@ class ERM(GraphLevel):
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> ERM(hidden=16, epochs=1, steps_per_epoch=1).fit(data).predict(data).shape
+        >>> ERM(hidden_channels=16, epochs=1, steps_per_epoch=1).fit(data).predict(data).shape
         torch.Size([700, 4])
     """
 
@@ -28,7 +28,7 @@ class ERM(GraphLevel):
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
-        self.head_ = nn.Linear(self.hidden, num_classes)
+        self.head_ = nn.Linear(self.hidden_channels, num_classes)
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         logits = self.head_(self.pool(self.embed_nodes(batch, generator), batch))

@@ -26,7 +26,7 @@ class GAE(Method):
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> GAE(hidden=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        >>> GAE(hidden_channels=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
         torch.Size([700, 16])
     """
 
@@ -43,7 +43,7 @@ class GAE(Method):
     def reconstruct(self, z: Tensor, batch: Data, generator: torch.Generator | None = None) -> Tensor:
         """The loss of predicting the edges of ``batch`` from ``z``."""
         edge_index = batch.edge_index
-        if "seed_mask" in batch:  # of a sampled neighbourhood only the seeds have all the neighbours they should have
+        if "seed_mask" in batch:  # of a sampled neighborhood only the seeds have all the neighbors they should have
             edge_index, _ = subgraph(batch.seed_mask, edge_index, relabel_nodes=True, num_nodes=z.size(0))
             z = z[batch.seed_mask]
         if z.size(0) < 2:

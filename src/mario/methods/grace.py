@@ -28,7 +28,7 @@ class GRACE(DropAndMask):
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> GRACE(hidden=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        >>> GRACE(hidden_channels=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
         torch.Size([700, 16])
     """
 
@@ -49,7 +49,7 @@ class GRACE(DropAndMask):
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
-        self.projector_ = Projector(self.hidden, batch_norm=self.projector_batch_norm)
+        self.projector_ = Projector(self.hidden_channels, batch_norm=self.projector_batch_norm)
 
     def project(self, h: Tensor) -> Tensor:
         return self.projector_(h)

@@ -45,7 +45,7 @@ class GraphCL(GraphLevel, DropAndMask):
         >>> from mario.graphs.graph_sets import stack_graphs
         >>> ring = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]))
         >>> data = stack_graphs([ring] * 4)
-        >>> GraphCL(hidden=8, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        >>> GraphCL(hidden_channels=8, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
         torch.Size([4, 8])
     """
 
@@ -63,7 +63,7 @@ class GraphCL(GraphLevel, DropAndMask):
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
-        self.projector_ = Projector(self.hidden, batch_norm=self.projector_batch_norm)
+        self.projector_ = Projector(self.hidden_channels, batch_norm=self.projector_batch_norm)
 
     def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
         first = self.augmentation(self.augment_1, self.mask_features_1, self.drop_edges_1)

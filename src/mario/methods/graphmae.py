@@ -21,12 +21,12 @@ class GraphMAE(Method):
     """GraphMAE: Self-Supervised Masked Graph Autoencoders (Hou et al., KDD 2022).
 
     Features of some nodes give way to a learned mask token (of a few, to another node's features); the embeddings of
-    the same nodes are masked again before a one-layer decoder, which has to rebuild the features from the neighbours.
+    the same nodes are masked again before a one-layer decoder, which has to rebuild the features from the neighbors.
 
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> GraphMAE(hidden=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        >>> GraphMAE(hidden_channels=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
         torch.Size([700, 16])
     """
 
@@ -44,15 +44,17 @@ class GraphMAE(Method):
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
         self.mask_token_ = nn.Parameter(torch.zeros(in_channels))
-        self.encoder_to_decoder_ = nn.Linear(self.hidden, self.hidden, bias=False)
+        self.encoder_to_decoder_ = nn.Linear(self.hidden_channels, self.hidden_channels, bias=False)
         self.decoder_: nn.Module
         if self.decoder == "gcn":
-            self.decoder_ = nn.Linear(self.hidden, in_channels)
+            self.decoder_ = nn.Linear(self.hidden_channels, in_channels)
         elif self.decoder == "gat":
-            self.decoder_ = GATConv(self.hidden, in_channels)
+            self.decoder_ = GATConv(self.hidden_channels, in_channels)
         else:
             self.decoder_ = nn.Sequential(
-                nn.Linear(self.hidden, self.hidden), nn.PReLU(), nn.Linear(self.hidden, in_channels)
+                nn.Linear(self.hidden_channels, self.hidden_channels),
+                nn.PReLU(),
+                nn.Linear(self.hidden_channels, in_channels),
             )
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
@@ -61,7 +63,7 @@ class GraphMAE(Method):
         masked, corrupted = self.corrupt(x, generator)
         seen = DropEdges(self.drop_edges)(batch, generator).edge_index
         h = self.encoder_to_decoder_(self.encoder_(corrupted, seen, generator))
-        if "seed_mask" in batch:  # of a sampled neighbourhood only the seeds have all the neighbours they should have
+        if "seed_mask" in batch:  # of a sampled neighborhood only the seeds have all the neighbors they should have
             scored = masked[batch.seed_mask[masked]]
             if not scored.numel():
                 return {}
@@ -88,7 +90,7 @@ class GraphMAE(Method):
         return masked.to(x.device), corrupted
 
     def decode(self, h: Tensor, edge_index: Tensor, masked: Tensor, rows: Tensor) -> Tensor:
-        """Features of ``rows``, rebuilt with the embeddings of ``masked`` nodes hidden from the decoder."""
+        """Features of ``rows``, rebuilt with the embeddings of ``masked`` nodes hidden_channels from the decoder."""
         if self.decoder == "mlp":
             return self.decoder_(h[rows])
         h = h.index_fill(0, masked, 0.0)

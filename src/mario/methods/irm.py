@@ -1,4 +1,4 @@
-"""Invariant risk minimisation."""
+"""Invariant risk minimization."""
 
 import dataclasses
 from typing import ClassVar
@@ -25,7 +25,7 @@ class IRM(ERM):
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> IRM(hidden=16, epochs=1, steps_per_epoch=1).fit(data).predict(data).shape
+        >>> IRM(hidden_channels=16, epochs=1, steps_per_epoch=1).fit(data).predict(data).shape
         torch.Size([700, 4])
     """
 

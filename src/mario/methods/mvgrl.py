@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from mario.contrast import Discriminator, ProjectedDot, node_summary_loss, summarise
+from mario.contrast import Discriminator, ProjectedDot, node_summary_loss, summarize
 from mario.graphs.features import take_rows
 from mario.graphs.subgraph import count_nodes
 from mario.methods.base import register
@@ -36,7 +36,7 @@ class MVGRL(TwoView):
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> MVGRL(hidden=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        >>> MVGRL(hidden_channels=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
         torch.Size([700, 16])
     """
 
@@ -44,7 +44,7 @@ class MVGRL(TwoView):
     batch_norm: bool = setting(False, search=(False, True), help="batch norm after each convolution; needs last_activation")
     last_activation: bool = setting(True, search=(True, False), help="activation after the last convolution too")
     lr: float = setting(1e-3, low=0.0, search=(1e-2, 1e-3, 1e-4), help="learning rate of Adam")
-    diffusion: str = setting("ppr", choices=("ppr", "heat"), help="view β: personalised PageRank or the heat kernel")
+    diffusion: str = setting("ppr", choices=("ppr", "heat"), help="view β: personalized PageRank or the heat kernel")
     teleport: float = setting(0.2, low=0.01, high=1.0, search=(0.05, 0.1, 0.2), help="α: probability that the walk of PageRank starts again")
     heat_time: float = setting(5.0, low=0.0, high=1000.0, search=(1.0, 3.0, 5.0), help="t: how long heat flows")
     exact_nodes: int = setting(3000, low=0, high=20_000, help="graphs of at most so many nodes have all entries of their diffusion")
@@ -56,7 +56,9 @@ class MVGRL(TwoView):
         super().build(in_channels, num_classes)
         self.diffusion_encoder_ = self.make_encoder(in_channels, "gcn")
         bilinear = self.discriminator == "bilinear"
-        self.discriminator_ = Discriminator(self.hidden, bias=True) if bilinear else ProjectedDot(self.hidden)
+        self.discriminator_ = (
+            Discriminator(self.hidden_channels, bias=True) if bilinear else ProjectedDot(self.hidden_channels)
+        )
         self._diffused: list[tuple[tuple[object, ...], Tensor, Tensor]] = []
 
     def sampler(self, graph: Data) -> Sampler:
@@ -87,7 +89,7 @@ class MVGRL(TwoView):
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         (h_alpha, corrupted_alpha), (h_beta, corrupted_beta) = alpha, beta
-        s_alpha, s_beta = summarise(h_alpha), summarise(h_beta)
+        s_alpha, s_beta = summarize(h_alpha), summarize(h_beta)
         score = self.discriminator_
         return (
             node_summary_loss(score(h_beta, s_alpha), score(corrupted_beta, s_alpha))

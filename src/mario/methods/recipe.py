@@ -44,7 +44,7 @@ class WithRecipe(TwoView):
     clusters: int = setting(100, low=1, search=(10, 50, 100, 200, 300), help="|C|: number of prototypes")
     prototype_steps: int = setting(10, low=0, search=(1, 5, 10, 20), help="l: prototype steps before each encoder step")
     prototype_lr: float = setting(1e-3, low=0.0, search=(1e-3, 1e-4, 1e-5), help="learning rate of the prototypes")
-    prototype_optimiser: str = setting("adam", choices=("adam", "sgd"), help="made anew for each l steps, as released")
+    prototype_optimizer: str = setting("adam", choices=("adam", "sgd"), help="made anew for each l steps, as released")
     prototype_weight_decay: float = setting(0.0, low=0.0, search=(0.0, 1e-5), help="0 (paper), 1e-5 (released)")
     prototype_tau: float = setting(1.0, low=1e-6, search=(0.1, 0.2, 0.5, 1.0), help="temperature of swapped prediction: 1 (paper), τ (released)")
     sinkhorn_iterations: int = setting(3, low=1, help="iterations of Sinkhorn-Knopp")
@@ -181,36 +181,36 @@ class WithRecipe(TwoView):
 
         What there is to log, and Ŷ of the second view.
         """
-        optimiser = self._prototype_optimiser([])
+        optimizer = self._prototype_optimizer([])
         steps = self.prototype_steps
-        return self._figures(*self.prototypes_.descend(u, v, optimiser, steps, self.prototype_tau, **self._entropy))
+        return self._figures(*self.prototypes_.descend(u, v, optimizer, steps, self.prototype_tau, **self._entropy))
 
     def _move_with_projector(self, alpha: Data, beta: Data, generator: torch.Generator) -> dict[str, float]:
         """The same with a projector that moves along, as in the released code: Z then moves too."""
         with torch.no_grad():
             h_u, h_v = self.represent(alpha, generator), self.represent(beta, generator)
         projector: Any = self.projector_
-        optimiser = self._prototype_optimiser(list(projector.parameters()))
+        optimizer = self._prototype_optimizer(list(projector.parameters()))
         loss = h_u.new_zeros(())
         for _ in range(self.prototype_steps):
-            optimiser.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=True)
             loss = self.prototypes_.loss(self.project(h_u), self.project(h_v), self.prototype_tau, **self._entropy)
             loss.backward()
-            ranks.sum_gradients(p for group in optimiser.param_groups for p in group["params"])
-            optimiser.step()
-            self.prototypes_.normalise_()
-        optimiser.zero_grad(set_to_none=True)  # else the encoder step would add to the projector's last gradient
+            ranks.sum_gradients(p for group in optimizer.param_groups for p in group["params"])
+            optimizer.step()
+            self.prototypes_.normalize_()
+        optimizer.zero_grad(set_to_none=True)  # else the encoder step would add to the projector's last gradient
         with torch.no_grad():
             scores_u, scores_v = (self.prototypes_(self.project(h)) for h in (h_u, h_v))
             return self._figures(scores_u, scores_v, loss.detach())[0]
 
-    def _prototype_optimiser(self, projector: list[nn.Parameter]) -> torch.optim.Optimizer:
+    def _prototype_optimizer(self, projector: list[nn.Parameter]) -> torch.optim.Optimizer:
         groups: list[dict[str, Any]] = [
             {"params": list(self.prototypes_.parameters()), "weight_decay": self.prototype_weight_decay}
         ]
         if projector:
             groups.append({"params": projector, "weight_decay": 0.0})
-        maker = torch.optim.Adam if self.prototype_optimiser == "adam" else torch.optim.SGD
+        maker = torch.optim.Adam if self.prototype_optimizer == "adam" else torch.optim.SGD
         return maker(groups, lr=self.prototype_lr, fused=True)
 
     @property
@@ -276,7 +276,7 @@ class MARIO(WithRecipe, GRACE):
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> MARIO(hidden=16, clusters=5, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        >>> MARIO(hidden_channels=16, clusters=5, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
         torch.Size([700, 16])
     """
 
@@ -306,7 +306,7 @@ def Recipe(host: TwoView, **settings: Any) -> TwoView:  # noqa: N802 (it reads a
 
     Example:
         >>> import mario
-        >>> type(mario.Recipe(mario.GRACE(hidden=16), gamma=0.2)).__name__
+        >>> type(mario.Recipe(mario.GRACE(hidden_channels=16), gamma=0.2)).__name__
         'MARIO'
     """
     if isinstance(host, type):

@@ -37,7 +37,7 @@ class RoSA(DropAndMask):
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> RoSA(hidden=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        >>> RoSA(hidden_channels=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
         torch.Size([700, 16])
     """
 
@@ -66,7 +66,7 @@ class RoSA(DropAndMask):
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
-        self.projector_ = Projector(self.hidden)
+        self.projector_ = Projector(self.hidden_channels)
 
     def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
         return self.views_of(batch, self.draw_roots(batch, generator), generator)
@@ -175,8 +175,8 @@ def walk_views(
 ) -> Data:
     """The subgraphs of random walks with restart, one a root and disjoint from the others: what walks saw and no more.
 
-    A step goes back to the root with probability ``restart`` and to a uniform neighbour otherwise. A subgraph has the
-    nodes of its walk and, in both directions, the edges it went along; that of a root without neighbours is the root.
+    A step goes back to the root with probability ``restart`` and to a uniform neighbor otherwise. A subgraph has the
+    nodes of its walk and, in both directions, the edges it went along; that of a root without neighbors is the root.
 
     Example:
         >>> path = CSR(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=4)
@@ -211,7 +211,7 @@ def hops_between(alpha: Data, beta: Data, csr: CSR, *, exact: bool = True) -> Te
     """Hops [roots, n, m] between the nodes of a root's subgraphs in two views; ``csr`` has edges in both directions.
 
     The exact ones take a search through the whole graph. The others run through nodes of the two subgraphs only:
-    equal nodes and neighbours are exact, further ones may seem further than they are by a way round. Nothing is out of
+    equal nodes and neighbors are exact, further ones may seem further than they are by a way round. Nothing is out of
     reach, as the root joins all nodes.
 
     Example:

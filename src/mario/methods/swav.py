@@ -19,20 +19,20 @@ from mario.methods.two_view import DropAndMask, Side, embeddings
 class SwAV(DropAndMask):
     """Unsupervised Learning of Visual Features by Contrasting Cluster Assignments (Caron et al., NeurIPS 2020), on graphs.
 
-    Each view predicts to which of the centres the other one is assigned; assignments fill all centres evenly. Two views
+    Each view predicts to which of the centers the other one is assigned; assignments fill all centers evenly. Two views
     of the graph stand in for two crops of an image; there are no small crops and no queue.
 
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> SwAV(hidden=16, centres=20, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        >>> SwAV(hidden_channels=16, centers=20, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
         torch.Size([700, 16])
     """
 
     # fmt: off
     tau: float = setting(0.1, low=1e-6, search=(0.1, 0.2, 0.5), help="temperature of the prediction")
-    centres: int = setting(1000, low=1, search=(50, 100, 300, 1000), help="K: number of SwAV's own prototypes")
-    centres_wait: int = setting(10, low=0, search=(0, 10), help="optimiser steps in which the centres stand still: an epoch (paper), 0 (MARIO's release)")
+    centers: int = setting(1000, low=1, search=(50, 100, 300, 1000), help="K: number of SwAV's own prototypes")
+    centers_wait: int = setting(10, low=0, search=(0, 10), help="optimizer steps in which the centers stand still: an epoch (paper), 0 (MARIO's release)")
     assignment_temperature: float = setting(0.05, low=1e-6, search=(0.05, 0.1), help="Sinkhorn's ε: 0.05 (paper), 0.1 (MARIO's release)")
     assignment_iterations: int = setting(3, low=1, help="iterations of Sinkhorn-Knopp")
     projector_batch_norm: bool = setting(True, help="batch norm in the projector")
@@ -43,8 +43,8 @@ class SwAV(DropAndMask):
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
-        self.projector_ = Projector(self.hidden, batch_norm=self.projector_batch_norm)
-        self.centres_ = Prototypes(self.centres, self.contrast_width)
+        self.projector_ = Projector(self.hidden_channels, batch_norm=self.projector_batch_norm)
+        self.centers_ = Prototypes(self.centers, self.contrast_width)
         self.steps_done_: Tensor
         self.register_buffer("steps_done_", torch.zeros((), dtype=torch.long))
 
@@ -52,10 +52,10 @@ class SwAV(DropAndMask):
         return self.projector_(h)
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
-        waiting = int(self.steps_done_) < self.centres_wait
-        centres = self.centres_.weight.detach() if waiting else self.centres_.weight
-        # As SwAV has it, the gradient does not pass through the scaling of the centres, which are of unit length already.
-        u, v = (F.normalize(embeddings(side), dim=1) @ centres.t() for side in (alpha, beta))
+        waiting = int(self.steps_done_) < self.centers_wait
+        centers = self.centers_.weight.detach() if waiting else self.centers_.weight
+        # As SwAV has it, the gradient does not pass through the scaling of the centers, which are of unit length already.
+        u, v = (F.normalize(embeddings(side), dim=1) @ centers.t() for side in (alpha, beta))
         q_u, q_v = (
             sinkhorn(scores, iterations=self.assignment_iterations, temperature=self.assignment_temperature)
             for scores in (u, v)
@@ -64,5 +64,5 @@ class SwAV(DropAndMask):
 
     @torch.no_grad()
     def after_step(self, step: int, total: int) -> None:
-        self.centres_.normalise_()
+        self.centers_.normalize_()
         self.steps_done_.fill_(step + 1)

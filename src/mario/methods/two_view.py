@@ -45,7 +45,7 @@ class TwoView(Method):
     def represent(self, view: Data, generator: torch.Generator | None = None) -> Tensor:
         """What the encoder makes of a view."""
         h = self.encoder_(view.x, view.edge_index, generator)
-        # Of a sampled neighbourhood only the seeds have all the neighbours they should have.
+        # Of a sampled neighborhood only the seeds have all the neighbors they should have.
         return h[view.seed_mask] if "seed_mask" in view else h
 
     def project(self, h: Tensor) -> Tensor:
@@ -62,14 +62,14 @@ class TwoView(Method):
         Against a contrast of all pairs of many nodes one more pass through the encoder is nothing, and its activations
         would be most of the memory.
         """
-        if view.x.size(0) * self.hidden < _LARGE:
+        if view.x.size(0) * self.hidden_channels < _LARGE:
             return self.encode(view, generator)
         return recomputed(lambda draws: self.encode(view, draws), self, generator)
 
     @property
     def contrast_width(self) -> int:
         """Number of columns of Z."""
-        return self.hidden
+        return self.hidden_channels
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         """The loss that draws the views of a node together, L_MI."""

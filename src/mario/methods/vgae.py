@@ -26,7 +26,7 @@ class VGAE(GAE):
     Example:
         >>> import mario
         >>> data = mario.load_dataset("good-cbas", shift="concept")
-        >>> VGAE(hidden=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
+        >>> VGAE(hidden_channels=16, epochs=1, steps_per_epoch=1).fit(data).transform(data).shape
         torch.Size([700, 16])
     """
 
@@ -35,24 +35,24 @@ class VGAE(GAE):
     # fmt: on
 
     def build(self, in_channels: int, num_classes: int) -> None:
-        if self.layers > 1:
+        if self.num_layers > 1:
             self.encoder_ = ENCODERS[self.encoder](
                 in_channels,
-                hidden=self.hidden,
-                layers=self.layers - 1,
+                hidden_channels=self.hidden_channels,
+                num_layers=self.num_layers - 1,
                 batch_norm=self.batch_norm,
                 dropout=self.dropout,
                 last_activation=True,
             )
-        width = self.hidden if self.layers > 1 else in_channels
+        width = self.hidden_channels if self.num_layers > 1 else in_channels
         self.mean_, self.log_std_ = self._head(width), self._head(width)
 
     def _head(self, width: int) -> Encoder:
-        return ENCODERS[self.encoder](width, hidden=self.hidden, layers=1, batch_norm=False)
+        return ENCODERS[self.encoder](width, hidden_channels=self.hidden_channels, num_layers=1, batch_norm=False)
 
     def posterior(self, data: Data, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation of q, a row a node."""
-        h = self.encoder_(data.x, data.edge_index, generator) if self.layers > 1 else data.x
+        h = self.encoder_(data.x, data.edge_index, generator) if self.num_layers > 1 else data.x
         return self.mean_(h, data.edge_index), self.log_std_(h, data.edge_index).clamp(max=_LARGEST_LOG_STD)
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:

@@ -14,10 +14,10 @@ from importlib import resources
 from statistics import fmean, median
 from typing import Any
 
-from mario.experiments.plan import Collected, CollectedCase
-from mario.experiments.statistics import holm
-from mario.experiments.study import PAPER, Case, Study
-from mario.experiments.study_files import find_study
+from mario.lab.statistics.paired import holm
+from mario.lab.studies.plan import Collected, CollectedCase
+from mario.lab.studies.read import find_study
+from mario.lab.studies.study import PAPER, Case, Study
 from mario.report.convergence import convergence
 from mario.report.tables.pooled import Pooled, pool_cases, reachable
 from mario.report.tables.rows import LongRow, long_rows

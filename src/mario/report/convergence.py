@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any
 
-from mario.experiments.plan import Collected, CollectedCase
+from mario.lab.studies.plan import Collected, CollectedCase
 from mario.report.numbers import to_md
 
 _VALIDATION = ("id_val", "ood_val")

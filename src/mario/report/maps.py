@@ -16,10 +16,10 @@ import torch
 
 from mario.errors import MarioError, RunFailedError
 from mario.evaluation import SETS
-from mario.experiments.plan import Collected, CollectedCase
-from mario.experiments.run import Run, make_probe
-from mario.experiments.settings import split_settings
 from mario.files import read_json, write_whole
+from mario.lab.presets import split_settings
+from mario.lab.runs.execute import Run, make_probe
+from mario.lab.studies.plan import Collected, CollectedCase
 from mario.methods import load
 from mario.report.embedding_map import tsne
 
@@ -63,8 +63,8 @@ def map_of(folder: Path, root: Path | None = None, max_nodes: int = 2000) -> Map
 
     Example:
         >>> import tempfile
-        >>> from mario.experiments.run import Run, finish
-        >>> run = Run.plan("good-cbas", "random-init", given={"epochs": 1, "checkpoints": 1, "hidden": 8})
+        >>> from mario.lab.runs.execute import Run, finish
+        >>> run = Run.plan("good-cbas", "random-init", given={"epochs": 1, "checkpoints": 1, "hidden_channels": 8})
         >>> folder = Path(tempfile.mkdtemp()) / run.digest()
         >>> result = finish(run, run.load(), folder)
         >>> found = map_of(folder, max_nodes=100)
@@ -87,7 +87,7 @@ def mapped_runs(study: Collected, case: CollectedCase) -> dict[str, dict[str, An
     Where it is no figure of the paper, they are of a few rows only.
 
     Example:
-        >>> from mario.experiments.plan import Collected, CollectedCase, Plan
+        >>> from mario.lab.studies.plan import Collected, CollectedCase, Plan
         >>> runs = [{"label": row, "seed": seed, "folder": f"{row}{seed}"} for row in "ab" for seed in (1, 0)]
         >>> case = CollectedCase("good-cbas", "good-cbas", "color", "concept", "transductive", 2, None, runs)
         >>> [run["folder"] for run in mapped_runs(Collected(Plan(study="runs", title=""), [case]), case).values()]

@@ -1,6 +1,6 @@
 """Numbers and names as tables and sentences print them; scores come in as fractions and are shown in percent."""
 
-from mario.experiments.statistics import Paired, Summary
+from mario.lab.statistics.paired import Paired, Summary
 
 METRICS = {"accuracy": "accuracy", "roc_auc": "ROC-AUC", "f1": "F1"}
 
@@ -9,9 +9,9 @@ def percent(summary: Summary | None) -> str:
     """``93.33 ± 1.20``; without the spread for a single run.
 
     Example:
-        >>> from mario.experiments.statistics import summarise
+        >>> from mario.lab.statistics.paired import summarize
         >>> from mario.report.numbers import percent
-        >>> percent(summarise([0.9, 0.92])), percent(summarise([0.9])), percent(None)
+        >>> percent(summarize([0.9, 0.92])), percent(summarize([0.9])), percent(None)
         ('91.00 ± 1.41', '90.00', '–')
     """
     if summary is None:
@@ -35,7 +35,7 @@ def interval(test: Paired) -> str:
     """The bootstrap interval of a difference, in points.
 
     Example:
-        >>> from mario.experiments.statistics import paired
+        >>> from mario.lab.statistics.paired import paired
         >>> from mario.report.numbers import interval
         >>> interval(paired([0.9] * 5, [0.8] * 5)), interval(paired([0.9] * 3, [0.8] * 3))
         ('+10.00 to +10.00', '–')

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mario.experiments.plan import Collected
+from mario.lab.studies.plan import Collected
 from mario.report.numbers import METRICS, p_value, percent, points, to_md
 from mario.report.tables.wide import Cell, WideTable, wide_table
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# A colour no figure uses otherwise: in the SVG it becomes currentColor, the text colour of the page around it.
+# A color no figure uses otherwise: in the SVG it becomes currentColor, the text color of the page around it.
 INK = "#010203"
 
 _STYLE = {
@@ -52,7 +52,7 @@ def style(name: str) -> dict[Any, Any]:
 
 
 def to_svg(figure: "Figure", *, name: str, title: str, description: str) -> str:
-    """The figure as an ``<svg>`` element: scalable, labelled for screen readers, the same bytes every time.
+    """The figure as an ``<svg>`` element: scalable, labeled for screen readers, the same bytes every time.
 
     Every id in it begins with ``name``, which must be unique on the page. It fills its container; ``--inches`` is its
     width in print, so that a page can say how large or small it may become.

@@ -20,7 +20,7 @@ FORMAT = 2
 
 @dataclass
 class Checkpoint:
-    """Weights, optimiser state and position.
+    """Weights, optimizer state and position.
 
     The file is a safetensors file whose header holds the position as JSON: one rename makes the whole of it appear,
     and reading it runs no code.
@@ -36,18 +36,18 @@ class Checkpoint:
         cls,
         step: int,
         model: nn.Module,
-        optimiser: Optimizer,
+        optimizer: Optimizer,
         records: list[dict[str, Any]],
         extra: dict[str, Any],
     ) -> "Checkpoint":
         # Copies, as safetensors refuses tensors that share memory, such as a weight with two names.
         tensors = {f"model.{k}": v.detach().cpu().contiguous().clone() for k, v in model.state_dict().items()}
-        for index, state in optimiser.state_dict()["state"].items():
+        for index, state in optimizer.state_dict()["state"].items():
             for key, value in state.items():
-                tensors[f"optimiser.{index}.{key}"] = torch.as_tensor(value).cpu().contiguous().clone()
+                tensors[f"optimizer.{index}.{key}"] = torch.as_tensor(value).cpu().contiguous().clone()
         return cls(step, tensors, records, extra)
 
-    def restore(self, model: nn.Module, optimiser: Optimizer) -> None:
+    def restore(self, model: nn.Module, optimizer: Optimizer) -> None:
         try:
             model.load_state_dict(
                 {k.removeprefix("model."): v for k, v in self.tensors.items() if k.startswith("model.")}
@@ -56,10 +56,10 @@ class Checkpoint:
             raise MarioError(f"the checkpoint is of another model: {str(error).splitlines()[-1].strip()}") from None
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in self.tensors.items():
-            if name.startswith("optimiser."):
+            if name.startswith("optimizer."):
                 _, index, key = name.split(".", 2)
                 state.setdefault(int(index), {})[key] = value
-        optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
     def save(self, folder: Path) -> None:
         """Write ``folder/STEP.safetensors``, then drop all but the newest two."""

@@ -49,7 +49,7 @@ class Trainable(Protocol):
     patience: int
 
     def sampler(self, graph: Data) -> Sampler: ...
-    def optimiser(self) -> Optimizer: ...
+    def optimizer(self) -> Optimizer: ...
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]: ...
     def after_step(self, step: int, total: int) -> None: ...
     def diagnostics(self, batch: Data, generator: torch.Generator) -> dict[str, float]: ...
@@ -110,20 +110,20 @@ def train(
     whole = isinstance(getattr(sampler, "sampler", sampler), FullGraph)
     if ranks.size() > 1 and whole:
         _check_full(method)
-    optimiser = method.optimiser()
-    trained = [p for group in optimiser.param_groups for p in group["params"]]
+    optimizer = method.optimizer()
+    trained = [p for group in optimizer.param_groups for p in group["params"]]
     total = method.epochs * method.steps_per_epoch
     stops = set(pauses(method.epochs, checkpoints))
     records: list[dict[str, Any]] = []
     best, waited, step, earlier, earlier_cpu = float("inf"), 0, 0, 0.0, 0.0
     _share_statistics(method)
-    ranks.equalise_(method.state_dict().values())
+    ranks.equalize_(method.state_dict().values())
 
     saved = ranks.first(lambda: Checkpoint.newest(folder / "checkpoint")) if folder else None
     if saved:
         _check_identity(saved.extra.get("identity"), identity, folder)
         _check_ranks(saved.extra.get("ranks", 1), folder)
-        saved.restore(method, optimiser)
+        saved.restore(method, optimizer)
         step, records = saved.step, saved.records
         best, waited, earlier = saved.extra["best"], saved.extra["waited"], saved.extra["seconds"]
         earlier_cpu = saved.extra.get("cpu_seconds", 0.0)
@@ -153,13 +153,13 @@ def train(
                 factor = learning_rate_factor(
                     step, total, schedule=method.schedule, milestones=method.milestones, warmup=method.warmup
                 )
-                for group in optimiser.param_groups:
+                for group in optimizer.param_groups:
                     group["lr"] = method.lr * factor
                 batch = next(batches).to(device)
                 if gathers:
                     _warn_of_common(batch, graph)
                     gathers = False  # once is enough
-                optimiser.zero_grad(set_to_none=True)
+                optimizer.zero_grad(set_to_none=True)
                 losses = method.step(batch, stream(seed, step, ranks.rank(), STEP))
                 share = None if getattr(method, "gather", False) else float(bool(losses))
                 if not ranks.sum_gradients(trained, share, sound=all(map(_finite, losses.values()))):
@@ -167,7 +167,7 @@ def train(
                     raise RunFailedError(
                         f"the loss is not finite at step {step} ({losses}): a lower lr than {method.lr} may do"
                     )
-                optimiser.step()
+                optimizer.step()
                 method.after_step(step, total)
                 step += 1
                 made.append({"step": step, "lr": method.lr * factor})
@@ -184,7 +184,7 @@ def train(
                 best = min(best, means["loss"])
             stopped = bool(method.patience and waited >= method.patience)
             # Whatever a method keeps of its own batches has to be what the checkpoint will hold.
-            ranks.equalise_(method.state_dict().values())
+            ranks.equalize_(method.state_dict().values())
             epoch = Epoch(number, step, means, pause=number in stops or stopped)
             if epoch.pause and folder:
                 # From a stream of their own: whether and how often they run changes no bit of training.
@@ -201,7 +201,7 @@ def train(
                 extra = {"best": best, "waited": waited, "identity": identity, "ranks": ranks.size()}
                 extra["seconds"] = earlier + time.monotonic() - began
                 extra["cpu_seconds"] = earlier_cpu + time.process_time() - began_cpu
-                Checkpoint.capture(step, method, optimiser, records, extra).save(folder / "checkpoint")
+                Checkpoint.capture(step, method, optimizer, records, extra).save(folder / "checkpoint")
                 last_save = time.monotonic()
 
 
@@ -211,11 +211,11 @@ def _check_full(method: Any) -> None:
     if settings.get("gather"):
         raise MarioError(
             "with sampling=full every rank has all nodes, and with gather a node would be its own negative: "
-            "sampling=random_walk, neighbours or clusters would do, or gather=False"
+            "sampling=random_walk, neighbors or clusters would do, or gather=False"
         )
     warnings.warn(
         "with sampling=full every rank has the whole graph and ranks average over draws of views alone: "
-        "sampling=random_walk, neighbours or clusters spreads the graph",
+        "sampling=random_walk, neighbors or clusters spreads the graph",
         UserWarning,
         stacklevel=3,
     )

@@ -9,9 +9,9 @@ SCHEDULES = ("constant", "steps", "cosine")
 def learning_rate_factor(
     step: int, total: int, *, schedule: str = "constant", milestones: Sequence[int] = (), warmup: int = 0
 ) -> float:
-    """What the base learning rate is multiplied with at optimiser step ``step`` of ``total``, counted from 0.
+    """What the base learning rate is multiplied with at optimizer step ``step`` of ``total``, counted from 0.
 
-    ``steps`` multiplies by 0.1 at every milestone, an optimiser step (the released code of MARIO: after 150);
+    ``steps`` multiplies by 0.1 at every milestone, an optimizer step (the released code of MARIO: after 150);
     ``cosine`` goes down to zero; ``warmup`` steps of linear rise come before either.
 
     Example:

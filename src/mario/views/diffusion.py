@@ -1,4 +1,4 @@
-"""Graph diffusion: a matrix that joins nodes beyond their neighbours."""
+"""Graph diffusion: a matrix that joins nodes beyond their neighbors."""
 
 import math
 from typing import Literal, get_args
@@ -77,7 +77,7 @@ def diffusion_matrix(
     exact_nodes: int = 3000,
     tolerance: float = 1e-3,
 ) -> Tensor:
-    r"""Personalised PageRank or the heat kernel of a graph, taken as undirected and with self-loops, on the CPU.
+    r"""Personalized PageRank or the heat kernel of a graph, taken as undirected and with self-loops, on the CPU.
 
     With A the adjacency, D its degrees and Ã = D^-1/2 A D^-1/2, ``ppr`` is α (I − (1 − α) Ã)^-1 and ``heat`` is
     exp(t A D^-1 − t) (equations 2 and 3 of MVGRL's paper).
@@ -107,7 +107,7 @@ def diffusion_matrix(
         raise MarioError(
             f"edge_index must hold nodes 0 to {num_nodes - 1}, got {int(edge_index.min())} to {int(edge_index.max())}"
         )
-    spread, root = _normalised(edge_index, num_nodes)
+    spread, root = _normalized(edge_index, num_nodes)
     if num_nodes <= exact_nodes:
         matrix = sp.csr_matrix(_ppr(spread, teleport) if kind == "ppr" else _heat(spread, time))
     else:
@@ -150,7 +150,7 @@ def _check(kind: str, teleport: float, time: float, tolerance: float) -> None:
         raise MarioError(f"tolerance must be above 0 and below 100, got {tolerance}")
 
 
-def _normalised(edge_index: Tensor, num_nodes: int) -> tuple[sp.csr_array, np.ndarray]:
+def _normalized(edge_index: Tensor, num_nodes: int) -> tuple[sp.csr_array, np.ndarray]:
     """Ã and √d."""
     source, target = edge_index.cpu().numpy()
     ends = np.arange(num_nodes)

@@ -74,7 +74,7 @@ def test_an_epoch_holds_as_many_nodes_as_the_graph_or_the_batches_asked_for(gene
 def test_norms_are_those_of_the_counts() -> None:
     data = directed()
     sampler = RandomWalk(
-        data, roots=2, length=1, normalise=True, pre_samples=40, generator=torch.Generator().manual_seed(1)
+        data, roots=2, length=1, normalize=True, pre_samples=40, generator=torch.Generator().manual_seed(1)
     )
     generator = torch.Generator().manual_seed(1)
     plain = RandomWalk(data, roots=2, length=1)
@@ -94,7 +94,7 @@ def test_norms_are_those_of_the_counts() -> None:
 
 
 def test_an_edge_to_oneself_needs_no_correction() -> None:
-    sampler = RandomWalk(directed(), roots=2, length=1, normalise=True, generator=torch.Generator().manual_seed(1))
+    sampler = RandomWalk(directed(), roots=2, length=1, normalize=True, generator=torch.Generator().manual_seed(1))
     assert sampler.edge_norm is not None
     assert sampler.edge_norm[6] == 1
     assert sampler.edge_norm.min() >= 1
@@ -108,7 +108,7 @@ def test_loss_and_aggregation_are_unbiased() -> None:
     full = torch.zeros(7).index_add(0, target, weight * data.x[source, 0])
 
     generator = torch.Generator().manual_seed(0)
-    sampler = RandomWalk(data, roots=2, length=2, normalise=True, pre_samples=6000, generator=generator)
+    sampler = RandomWalk(data, roots=2, length=2, normalize=True, pre_samples=6000, generator=generator)
     losses, plain, sums, times = [], [], torch.zeros(7), torch.zeros(7)
     for _ in range(2500):
         batch = sampler.sample(generator)
@@ -124,7 +124,7 @@ def test_loss_and_aggregation_are_unbiased() -> None:
     torch.testing.assert_close(sums / times, full, atol=0.15, rtol=0)
 
 
-def test_without_normalise_there_are_no_norms(generator: torch.Generator) -> None:
+def test_without_normalize_there_are_no_norms(generator: torch.Generator) -> None:
     batch = RandomWalk(graph(), roots=4, length=1).sample(generator)
     assert "node_norm" not in batch
     assert "edge_norm" not in batch
@@ -137,8 +137,8 @@ def test_without_normalise_there_are_no_norms(generator: torch.Generator) -> Non
         ({"roots": 2.5, "length": 1}, r"roots must be a whole number of at least 1, got 2\.5"),
         ({"roots": 2, "length": -1}, "length must be a whole number of at least 0, got -1"),
         ({"roots": 2, "length": 1, "batches": 0}, "batches must be a whole number of at least 1, got 0"),
-        ({"roots": 2, "length": 1, "normalise": True, "pre_samples": 0}, "pre_samples must be a whole number"),
-        ({"roots": 2, "length": 1, "pre_samples": 9}, "pre_samples=9 has no use without normalise=True"),
+        ({"roots": 2, "length": 1, "normalize": True, "pre_samples": 0}, "pre_samples must be a whole number"),
+        ({"roots": 2, "length": 1, "pre_samples": 9}, "pre_samples=9 has no use without normalize=True"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict[str, int], match: str) -> None:

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.samplers import Clusters, FullGraph, Neighbours, RandomWalk, Sampler
+from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk, Sampler
 from mario.graphs.subgraph import subgraph
 
 Make = Callable[[Data], Sampler]
@@ -17,9 +17,9 @@ SAMPLERS: dict[str, Make] = {
     "full": FullGraph,
     "walk": lambda data: RandomWalk(data, roots=4, length=2),
     "saint": lambda data: RandomWalk(
-        data, roots=4, length=2, normalise=True, pre_samples=5, generator=torch.Generator().manual_seed(9)
+        data, roots=4, length=2, normalize=True, pre_samples=5, generator=torch.Generator().manual_seed(9)
     ),
-    "neighbours": lambda data: Neighbours(data, seeds=4, fanouts=[2, 1]),
+    "neighbors": lambda data: Neighbors(data, seeds=4, fanouts=[2, 1]),
     "bfs": lambda data: Clusters(data, clusters=min(6, data.num_nodes), method="bfs"),
     "metis": lambda data: Clusters(data, clusters=min(6, data.num_nodes), method="metis"),
 }
@@ -96,7 +96,7 @@ def test_the_default_generator_serves_where_none_is_given_and_is_left_alone_othe
 
 def test_drawing_in_advance_leaves_the_default_generator_alone() -> None:
     before = torch.get_rng_state()
-    RandomWalk(graph(), roots=4, length=2, normalise=True, generator=torch.Generator().manual_seed(0))
+    RandomWalk(graph(), roots=4, length=2, normalize=True, generator=torch.Generator().manual_seed(0))
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -180,11 +180,11 @@ class LargestResult(TorchDispatchMode):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda data: RandomWalk(data, roots=20, length=2, normalise=True, pre_samples=2),
-        lambda data: Neighbours(data, seeds=10, fanouts=[3, 3]),
+        lambda data: RandomWalk(data, roots=20, length=2, normalize=True, pre_samples=2),
+        lambda data: Neighbors(data, seeds=10, fanouts=[3, 3]),
         lambda data: Clusters(data, clusters=500, per_batch=2, method="bfs"),
     ],
-    ids=["walk", "neighbours", "clusters"],
+    ids=["walk", "neighbors", "clusters"],
 )
 def test_work_is_that_of_the_batch_and_not_of_the_graph(make: Make, generator: torch.Generator) -> None:
     edges = torch.randint(20_000, (2, 100_000), generator=generator)

@@ -45,4 +45,4 @@ def test_nodes_of_several_maps_are_kept_once() -> None:
 def test_sets_have_a_mark_each() -> None:
     sets = looks_data()["sets"]
     assert [one["key"] for one in sets] == ["train", "id_val", "id_test", "ood_val", "ood_test"]
-    assert len({one["marker"] for one in sets}) == len({one["colour"] for one in sets}) == 5
+    assert len({one["marker"] for one in sets}) == len({one["color"] for one in sets}) == 5

@@ -15,7 +15,7 @@ import pytest
 
 from made_up import collected
 from mario.errors import MarioError
-from mario.experiments.plan import Collected
+from mario.lab.studies.plan import Collected
 from mario.report import write_report
 from mario.report.maps import MapData
 
@@ -119,7 +119,7 @@ def test_a_study_is_told_whole(page: Page) -> None:
     for said in ("All of it", "Table 2", "All methods under concept shift", "mario reproduce x"):
         assert said in page.text
     for said in (
-        "200 optimiser steps",
+        "200 optimizer steps",
         "10 checkpoints",
         "90.50\xa0±\xa00.71",
         "91.28\xa0±\xa01.10",

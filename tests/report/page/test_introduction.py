@@ -6,12 +6,12 @@ from mario.report.page.introduction import Standing, introduction, values
 
 def test_schedules_that_differ_are_told_case_by_case() -> None:
     made = collected({"good-cbas-concept": {"mario": [0.5], "random-init": [0.4]}, "webkb-concept": {"mario": [0.6]}})
-    assert "<dd>200 optimiser steps, scores taken at 10 checkpoints</dd>" in introduction(made)
+    assert "<dd>200 optimizer steps, scores taken at 10 checkpoints</dd>" in introduction(made)
     made.cases[1].results[0]["steps"] = 50
     made.cases[0].results[1]["steps"] = 10  # a control takes no steps
     told = introduction(made)
     assert "splits 0; seeds 0; 1 run a row asked for" in told
-    assert "good-cbas-concept: 200 optimiser steps, scores taken at 10 checkpoints. webkb-concept: 50 opt" in told
+    assert "good-cbas-concept: 200 optimizer steps, scores taken at 10 checkpoints. webkb-concept: 50 opt" in told
 
 
 def test_runs_are_counted_and_data_that_is_missing_is_no_run_undone() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from made_up import collected
-from mario.experiments.plan import Collected
+from mario.lab.studies.plan import Collected
 from mario.report.maps import MapData, mapped_runs
 from mario.report.page.study import StudySection
 from mario.report.pictures import Picture

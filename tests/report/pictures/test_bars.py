@@ -45,12 +45,12 @@ def test_bars_begin_at_zero_and_have_an_error_bar_where_there_is_a_spread() -> N
     assert not [c for c in alone.containers if type(c).__name__ == "ErrorbarContainer"]
 
 
-def test_a_method_has_its_colour_and_its_hatch() -> None:
+def test_a_method_has_its_color_and_its_hatch() -> None:
     from matplotlib.colors import to_hex
 
     drawing = bars({"a": PLAIN}, rows=["mario"])
     bar = drawing.figure.axes[0].patches[0]
-    assert to_hex(bar.get_facecolor()).upper() == LOOKS["mario"].colour
+    assert to_hex(bar.get_facecolor()).upper() == LOOKS["mario"].color
     assert bars({"a": PLAIN}, rows=["grace"]).figure.axes[0].patches[0].get_hatch() == LOOKS["grace"].hatch
 
 

@@ -34,11 +34,11 @@ def test_few_runs_are_shown_and_many_are_not() -> None:
     assert dots([run("mario", s, 0.5 + 0.01 * s, groups=1) for s in range(20)]) == 0
 
 
-def test_a_single_run_has_a_mark_in_the_colour_of_its_row() -> None:
+def test_a_single_run_has_a_mark_in_the_color_of_its_row() -> None:
     lines = boxes([run("mario", 0, 0.5, groups=2)]).figure.axes[0].lines
     marks = [line for line in lines if line.get_marker() == LOOKS["mario"].marker]
     assert [line.get_ydata()[0] for line in marks] == pytest.approx([51.0, 52.0])
-    assert {line.get_markerfacecolor() for line in marks} == {LOOKS["mario"].colour}
+    assert {line.get_markerfacecolor() for line in marks} == {LOOKS["mario"].color}
 
 
 def test_many_rows_have_a_panel_each_on_one_scale() -> None:

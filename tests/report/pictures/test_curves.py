@@ -45,7 +45,7 @@ def test_one_panel_a_row_five_lines_and_bands_in_each_on_one_scale() -> None:
         assert len(axis.collections) == len(SERIES)
     assert left.get_ylim() == right.get_ylim() == limits(RESULTS)
     assert list(left.lines[-1].get_ydata()) == pytest.approx([60.0, 80.0])
-    assert {"grace (n = 2)", "mario (n = 1)", "accuracy, %", "optimiser steps", "OOD test"} <= texts(drawing.figure)
+    assert {"grace (n = 2)", "mario (n = 1)", "accuracy, %", "optimizer steps", "OOD test"} <= texts(drawing.figure)
     assert "grace, first to last checkpoint, percent: training 60.0 to 80.0" in drawing.description
 
 
@@ -59,9 +59,9 @@ def test_a_set_that_a_dataset_does_not_have_is_left_out() -> None:
     assert len(curves(without).figure.axes[0].lines) == len(SERIES) - 1
 
 
-def test_series_differ_in_colour_and_in_shape() -> None:
-    assert len({series.colour for series in SERIES}) == len(SERIES)
-    # A print in grey has dashes and markers left.
+def test_series_differ_in_color_and_in_shape() -> None:
+    assert len({series.color for series in SERIES}) == len(SERIES)
+    # A print in gray has dashes and markers left.
     assert len({(series.dash, series.marker) for series in SERIES}) == len(SERIES)
     assert {series.key: bool(series.dash) for series in SERIES} == {
         "train": True, "id_val": True, "id_test": False, "ood_val": True, "ood_test": False

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from mario.errors import MarioError
-from mario.experiments.paper import Figure
-from mario.experiments.statistics import summarise
+from mario.lab.statistics.paired import summarize
+from mario.lab.studies.paper import Figure
 from mario.report.pictures import differences
 from report.pictures.made_up import texts
 
 
 def row(label: str, ours: float | None, theirs: float | None, column: str = "ood") -> Any:
     found = {"label": label, "metric": "roc_auc", "id": None, "ood": None, "paper_id": None, "paper_ood": None}
-    found[column] = None if ours is None else summarise([ours - 0.01, ours + 0.01])  # type: ignore[assignment]
+    found[column] = None if ours is None else summarize([ours - 0.01, ours + 0.01])  # type: ignore[assignment]
     found[f"paper_{column}"] = Figure(theirs, 1.5, 10, "Table 2")  # type: ignore[assignment]
     return SimpleNamespace(**found)
 

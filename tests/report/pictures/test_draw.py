@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mario.errors import MarioError
-from mario.experiments.plan import Collected, CollectedCase, Plan, make_plan
-from mario.experiments.study_files import read_study
+from mario.lab.studies.plan import Collected, CollectedCase, Plan, make_plan
+from mario.lab.studies.read import read_study
 from mario.report.maps import MapData
 from mario.report.pictures import draw
 from mario.report.pictures.picture import Picture

@@ -50,9 +50,9 @@ def test_validation_chooses_the_cell_that_is_framed_in_both() -> None:
 
 def test_writing_is_seen_on_its_cell() -> None:
     axis = grid(RESULTS).figure.axes[0]
-    colours = {text.get_text(): text.get_color() for text in axis.texts}
-    assert colours["52.0\n± 2.8"] == "#000000"  # on yellow
-    assert colours["30.0\n± 0.0"] == "#FFFFFF"  # on dark blue
+    colors = {text.get_text(): text.get_color() for text in axis.texts}
+    assert colors["52.0\n± 2.8"] == "#000000"  # on yellow
+    assert colors["30.0\n± 0.0"] == "#FFFFFF"  # on dark blue
 
 
 def test_other_settings_and_none() -> None:

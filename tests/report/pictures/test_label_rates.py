@@ -20,10 +20,10 @@ def test_counts_by_hand() -> None:
     data = elliptic_graph(Data(x=torch.ones(196, 1), edge_index=torch.zeros(2, 0).long(), y=y, time_step=step))
     counts = label_counts(data)
     assert [split.name for split in counts] == ["Tr", "Val", *(f"T{k}" for k in range(1, 10))]
-    assert counts[0] == Counts("Tr", nodes=20, labelled=8, positive=3)  # snapshots 7 to 11
-    assert counts[1] == Counts("Val", nodes=20, labelled=7, positive=2)  # 12 to 16
-    assert counts[2] == Counts("T1", nodes=16, labelled=6, positive=2)  # 17 to 20
-    assert counts[-1] == Counts("T9", nodes=4, labelled=2, positive=1)  # 49
+    assert counts[0] == Counts("Tr", nodes=20, labeled=8, positive=3)  # snapshots 7 to 11
+    assert counts[1] == Counts("Val", nodes=20, labeled=7, positive=2)  # 12 to 16
+    assert counts[2] == Counts("T1", nodes=16, labeled=6, positive=2)  # 17 to 20
+    assert counts[-1] == Counts("T9", nodes=4, labeled=2, positive=1)  # 49
 
 
 def test_two_bars_a_split() -> None:
@@ -35,7 +35,7 @@ def test_two_bars_a_split() -> None:
 
 
 def test_a_split_without_labels_is_refused() -> None:
-    with pytest.raises(MarioError, match="labelled=0"):
+    with pytest.raises(MarioError, match="labeled=0"):
         label_rates([Counts("Tr", 100, 0, 0)])
     with pytest.raises(MarioError, match="counts"):
         label_rates([])

@@ -1,11 +1,11 @@
-"""Colours apart for every eye and on both grounds, and the same method in the same colour everywhere."""
+"""Colors apart for every eye and on both grounds, and the same method in the same color everywhere."""
 
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from mario.report.pictures.palette import COLOURS, DASHES, HATCHES, LOOKS, MARKERS, ORANGE, SKY, looks
+from mario.report.pictures.palette import COLORS, DASHES, HATCHES, LOOKS, MARKERS, ORANGE, SKY, looks
 
 # Machado, Oliveira & Fernandes (2009), full severity, on linear RGB.
 EYES = {
@@ -16,8 +16,8 @@ EYES = {
 }
 
 
-def linear(colour: str) -> np.ndarray:
-    channels = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+def linear(color: str) -> np.ndarray:
+    channels = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
 
 
@@ -41,28 +41,28 @@ def test_the_simulation_confuses_what_dichromats_confuse() -> None:
 
 
 @pytest.mark.parametrize("eye", EYES)
-def test_all_eight_colours_stay_apart(eye: str) -> None:
-    seen = {colour: lab(np.array(EYES[eye]) @ linear(colour)) for colour in COLOURS}
-    for one, other in combinations(COLOURS, 2):
-        # Steps of 1 are just seen side by side; 12 are another colour at a glance.
+def test_all_eight_colors_stay_apart(eye: str) -> None:
+    seen = {color: lab(np.array(EYES[eye]) @ linear(color)) for color in COLORS}
+    for one, other in combinations(COLORS, 2):
+        # Steps of 1 are just seen side by side; 12 are another color at a glance.
         assert np.linalg.norm(seen[one] - seen[other]) > 12, (one, other)
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_colours_are_seen_on_paper_and_on_a_dark_page(colour: str) -> None:
+@pytest.mark.parametrize("color", COLORS)
+def test_colors_are_seen_on_paper_and_on_a_dark_page(color: str) -> None:
     # 3:1 is what WCAG asks of graphics. Okabe and Ito's orange and sky blue are paler: what is filled with them has an
     # edge in ink, and no method of the paper's main figures is drawn in them.
-    assert contrast(colour, "#FFFFFF") > (2.2 if colour in (ORANGE, SKY) else 3.0)
-    assert contrast(colour, "#14171A") > 3.0
-    assert not {LOOKS[method].colour for method in ("mario", "grace", "erm", "eerm")} & {ORANGE, SKY}
+    assert contrast(color, "#FFFFFF") > (2.2 if color in (ORANGE, SKY) else 3.0)
+    assert contrast(color, "#14171A") > 3.0
+    assert not {LOOKS[method].color for method in ("mario", "grace", "erm", "eerm")} & {ORANGE, SKY}
 
 
 def test_eight_rows_differ_in_every_way() -> None:
-    for ways in (COLOURS, MARKERS, DASHES, HATCHES):
+    for ways in (COLORS, MARKERS, DASHES, HATCHES):
         assert len(set(ways)) == 8
     every = looks(LOOKS)
     assert every == LOOKS
-    for way in ("colour", "marker", "dash", "hatch"):
+    for way in ("color", "marker", "dash", "hatch"):
         assert len({getattr(look, way) for look in every.values()}) == 8
 
 
@@ -74,7 +74,7 @@ def test_a_method_has_its_look_wherever_it_stands() -> None:
 def test_a_row_without_a_look_has_a_free_one() -> None:
     found = looks(["mario", "mario w/o ad", "mario w/o cmi", "mario w/o cmi, ad"])
     assert list(found) == ["mario", "mario w/o ad", "mario w/o cmi", "mario w/o cmi, ad"]
-    assert len({look.colour for look in found.values()}) == 4
+    assert len({look.color for look in found.values()}) == 4
 
 
 def test_many_rows_are_all_different() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mario.experiments.ranking import Ranking
+from mario.lab.statistics.ranking import Ranking
 from mario.report.pictures import ranks
 from mario.report.pictures.palette import VERMILLION
 from report.pictures.made_up import texts
@@ -52,7 +52,7 @@ def test_a_difference_wider_than_the_line_is_said() -> None:
     assert "CD = 1.39, more than the whole line: no two can differ" in texts(ranks(few).figure)
 
 
-def test_the_subject_is_in_colour() -> None:
+def test_the_subject_is_in_color() -> None:
     assert [line.get_color() for line in lines(ranks(FOUR).figure, 1.6)] == [VERMILLION]
     assert lines(ranks(FOUR, subject=None).figure, 1.6) == []
 

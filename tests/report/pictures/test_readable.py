@@ -11,9 +11,9 @@ import pytest
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from mario.experiments.paper import Figure
-from mario.experiments.ranking import average_ranks
-from mario.experiments.statistics import summarise
+from mario.lab.statistics.paired import summarize
+from mario.lab.statistics.ranking import average_ranks
+from mario.lab.studies.paper import Figure
 from mario.report.pictures import (
     Drawing,
     Map,
@@ -62,7 +62,7 @@ def aligned() -> list[dict]:
 
 
 def beside() -> list:
-    score, figure = summarise([0.5, 0.6]), Figure(70.0, 3.0, 10, "Table 2")
+    score, figure = summarize([0.5, 0.6]), Figure(70.0, 3.0, 10, "Table 2")
     both = {"metric": "accuracy", "id": score, "ood": score, "paper_id": figure, "paper_ood": figure}
     return [SimpleNamespace(label=row, **both) for row in MANY]
 

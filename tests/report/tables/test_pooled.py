@@ -3,7 +3,7 @@
 import pytest
 
 from made_up import collected
-from mario.experiments.statistics import paired
+from mario.lab.statistics.paired import paired
 from mario.report.tables.pooled import pool, reachable
 
 STUDY = {

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from made_up import collected
-from mario.experiments.statistics import holm
+from mario.lab.statistics.paired import holm
 from mario.report.tables.rows import LongRow, best_two, long_rows
 
 

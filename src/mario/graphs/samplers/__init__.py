@@ -1,10 +1,10 @@
-"""Training batches of a graph: all of it, or parts of it drawn at random. Vectorised torch, no compiled extension."""
+"""Training batches of a graph: all of it, or parts of it drawn at random. Vectorized torch, no compiled extension."""
 
 from mario.graphs.samplers.clusters import Clusters
 from mario.graphs.samplers.full_graph import FullGraph
 from mario.graphs.samplers.graphs import Graphs
-from mario.graphs.samplers.neighbours import Neighbours
+from mario.graphs.samplers.neighbors import Neighbors
 from mario.graphs.samplers.random_walk import RandomWalk
 from mario.graphs.samplers.sampler import Sampler
 
-__all__ = ["Clusters", "FullGraph", "Graphs", "Neighbours", "RandomWalk", "Sampler"]
+__all__ = ["Clusters", "FullGraph", "Graphs", "Neighbors", "RandomWalk", "Sampler"]

@@ -19,7 +19,7 @@ class RandomWalk(Sampler):
     ``roots`` nodes are drawn uniformly with replacement; from each a walk of ``length`` steps follows outgoing edges
     and stays where there is none. The nodes of a batch are distinct and ascending.
 
-    With ``normalise`` a batch has two more tensors, estimated from C, the counts of nodes and edges in S subgraphs
+    With ``normalize`` a batch has two more tensors, estimated from C, the counts of nodes and edges in S subgraphs
     drawn in advance (Section 3.2 of the paper):
 
     - ``node_norm`` [nodes], 1/λ_v = S / (C_v · N). The *sum* over the batch of ``node_norm`` × loss estimates the mean
@@ -34,7 +34,7 @@ class RandomWalk(Sampler):
         data: the graph.
         roots: walks a batch.
         length: steps a walk; the released code of MARIO takes the depth of the encoder.
-        normalise: estimate and attach ``node_norm`` and ``edge_norm``.
+        normalize: estimate and attach ``node_norm`` and ``edge_norm``.
         pre_samples: S. ``None`` is the paper's 50 · N / (mean number of nodes of a subgraph).
         batches: batches an epoch. ``None`` goes on until the batches together hold as many nodes as the graph.
         generator: randomness of the subgraphs drawn in advance.
@@ -52,7 +52,7 @@ class RandomWalk(Sampler):
         *,
         roots: int,
         length: int,
-        normalise: bool = False,
+        normalize: bool = False,
         pre_samples: int | None = None,
         batches: int | None = None,
         generator: torch.Generator | None = None,
@@ -63,13 +63,13 @@ class RandomWalk(Sampler):
         self.batches = None if batches is None else check_count("batches", batches)
         if pre_samples is not None:
             check_count("pre_samples", pre_samples)
-            if not normalise:
-                raise MarioError(f"pre_samples={pre_samples} has no use without normalise=True")
+            if not normalize:
+                raise MarioError(f"pre_samples={pre_samples} has no use without normalize=True")
         self._csr = CSR(data.edge_index, self.num_nodes)
         self._position = torch.full((self.num_nodes,), -1, dtype=torch.int64, device=data.edge_index.device)
         self.node_norm: Tensor | None = None
         self.edge_norm: Tensor | None = None
-        if normalise:
+        if normalize:
             self.node_norm, self.edge_norm = self._estimate_norms(pre_samples, generator)
 
     def sample(self, generator: torch.Generator | None = None) -> Data:

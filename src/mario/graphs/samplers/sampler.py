@@ -39,7 +39,7 @@ class Sampler(ABC):
         """The batches of one pass over the graph."""
 
     def batch(self, nodes: Tensor, edge_index: Tensor, edge_ids: Tensor) -> Data:
-        """The batch of these nodes and (already relabelled) edges, with their attributes."""
+        """The batch of these nodes and (already relabeled) edges, with their attributes."""
         batch = Data(edge_index=edge_index)
         for key in self._node_keys:
             value = self.data[key]

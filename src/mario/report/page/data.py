@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from mario.evaluation import SETS
-from mario.experiments.plan import Collected
+from mario.lab.studies.plan import Collected
 from mario.report.maps import MapData, points
 from mario.report.pictures.curves import SERIES
-from mario.report.pictures.palette import COLOURS, GREY, MARKERS, SEQUENTIAL, VERMILLION
+from mario.report.pictures.palette import COLORS, GRAY, MARKERS, SEQUENTIAL, VERMILLION
 
 _FACTS = (
     *("dataset", "domain", "shift", "setting", "split_seed", "method", "seed", "encoder", "metric"),
@@ -53,21 +53,21 @@ def runs_data(collected: Sequence[Collected]) -> dict[str, Any]:
 
 
 def looks_data() -> dict[str, Any]:
-    """Colours and marks of the maps, which are those of the pictures."""
+    """Colors and marks of the maps, which are those of the pictures."""
     import matplotlib
 
     scale = matplotlib.colormaps[SEQUENTIAL]
     series = {one.key: one for one in SERIES}
     return {
         "sets": [
-            # Validation sets have the colour of their test set's kin, and every set a mark of its own.
-            {"key": key, "name": series[key].label, "colour": _visible(series[key].colour), "marker": MARKERS[place]}
+            # Validation sets have the color of their test set's kin, and every set a mark of its own.
+            {"key": key, "name": series[key].label, "color": _visible(series[key].color), "marker": MARKERS[place]}
             for place, key in enumerate(SETS)
         ],
         "look": {
-            "colours": list(COLOURS),
+            "colors": list(COLORS),
             "markers": list(MARKERS),
-            "grey": GREY,
+            "gray": GRAY,
             "wrong": VERMILLION,
             "sequential": [[round(255 * c) for c in scale(i / 8)[:3]] for i in range(9)],
         },
@@ -123,9 +123,9 @@ def _scores(scores: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _visible(colour: str) -> str:
-    # The ink of a picture is the text colour of its page, which a canvas has no word for.
-    return colour if colour in COLOURS else GREY
+def _visible(color: str) -> str:
+    # The ink of a picture is the text color of its page, which a canvas has no word for.
+    return color if color in COLORS else GRAY
 
 
 def _plain(value: Any) -> Any:

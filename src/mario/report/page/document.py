@@ -16,8 +16,8 @@ from typing import Any
 
 import mario
 from mario.errors import MarioError
-from mario.experiments.plan import Collected
 from mario.files import write_whole
+from mario.lab.studies.plan import Collected
 from mario.report.claims import Claim, claims
 from mario.report.claims_text import claims_to_html, tally
 from mario.report.page.data import embedded, looks_data, runs_data
@@ -65,8 +65,8 @@ def write_report(
 
     Example:
         >>> import tempfile
-        >>> from mario.experiments.plan import Collected, collect, make_plan
-        >>> from mario.experiments.study_files import find_study
+        >>> from mario.lab.studies.plan import Collected, collect, make_plan
+        >>> from mario.lab.studies.read import find_study
         >>> from mario.report import write_report
         >>> folder = Path(tempfile.mkdtemp())
         >>> plan = make_plan(find_study("ablation"), datasets=["good-cbas"], seeds=1)

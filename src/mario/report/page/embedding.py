@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from html import escape
 
 from mario.evaluation import SETS
-from mario.experiments.plan import CollectedCase
+from mario.lab.studies.plan import CollectedCase
 from mario.report.maps import MapData
 from mario.report.page.markup import file_name, table_html
 from mario.report.pictures.curves import SERIES
@@ -22,7 +22,7 @@ def map_block(place: int, case: CollectedCase, maps: Mapping[str, MapData], pict
     part = f"{len(first.node):,} of " if first.total > len(first.node) else ""
     words = (
         f"{part}{first.total:,} {unit}s, the first run of each method, its last checkpoint. t-SNE keeps near "
-        "neighbours near; the sizes of clusters and the distances between them mean nothing."
+        "neighbors near; the sizes of clusters and the distances between them mean nothing."
     )
     name = escape(case.name)
     drawn = f"<details><summary>The map of {name} as a picture</summary>{pictures}</details>" if pictures else ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from mario.experiments.plan import Collected, CollectedCase
+from mario.lab.studies.plan import Collected, CollectedCase
 from mario.report.tables.rows import CONTROLS
 
 MOST_OPEN = 5
@@ -85,7 +85,7 @@ def _schedule(cases: Iterable[CollectedCase]) -> str:
         trained = [r for r in case.results if r.get("method") not in CONTROLS and r.get("steps")]
         if trained:
             steps, checkpoints = (values(r.get(name) for r in trained) for name in ("steps", "checkpoints"))
-            by_case[case.name] = f"{steps} optimiser steps, scores taken at {checkpoints} checkpoints"
+            by_case[case.name] = f"{steps} optimizer steps, scores taken at {checkpoints} checkpoints"
     return _alike(by_case)
 
 

@@ -29,16 +29,16 @@ function cross(c, x, y, r, turn) {
   polygon(c, corners.map(([a, b]) => [x + a * cos - b * sin, y + a * sin + b * cos]));
 }
 
-const MOST_KINDS = 16; // categories with a mark of their own; the smaller ones are grey
+const MOST_KINDS = 16; // categories with a mark of their own; the smaller ones are gray
 
 // Which kind each node is of, and how a kind looks. Errors are of a method, the rest of the nodes.
 function kindsOf(group, one, by) {
   if (by === "error") {
     const wrong = group.y.map((y, i) => (y === one.prediction[i] ? 0 : 1));
-    return { of: wrong, kinds: [mark("right", data.look.grey, "o", 0.45), mark("wrong", data.look.wrong, "X", 1)] };
+    return { of: wrong, kinds: [mark("right", data.look.gray, "o", 0.45), mark("wrong", data.look.wrong, "X", 1)] };
   }
   if (by === "split") {
-    const kinds = data.sets.map((set) => mark(set.name, set.colour, set.marker, 1));
+    const kinds = data.sets.map((set) => mark(set.name, set.color, set.marker, 1));
     return { of: group.split, kinds };
   }
   const values = by === "class" ? group.y : group.domain;
@@ -47,7 +47,7 @@ function kindsOf(group, one, by) {
   values.forEach((value) => counts.set(value, (counts.get(value) || 0) + 1));
   const sorted = [...counts.keys()].sort((a, b) => a - b);
   if (by === "domain" && sorted.length > MOST_KINDS) {
-    // By rank among the nodes: most degrees are small, and would all be of one colour by their size.
+    // By rank among the nodes: most degrees are small, and would all be of one color by their size.
     const place = new Map();
     let below = 0;
     for (const value of sorted) {
@@ -58,14 +58,14 @@ function kindsOf(group, one, by) {
   }
   const largest = [...sorted].sort((a, b) => counts.get(b) - counts.get(a)).slice(0, MOST_KINDS).sort((a, b) => a - b);
   const rank = new Map(largest.map((value, i) => [value, i]));
-  const n = data.look.colours.length, m = data.look.markers.length;
-  const kinds = largest.map((value, i) => mark(`${word} ${value}`, data.look.colours[i % n], data.look.markers[(i + Math.floor(i / n)) % m], 1));
-  if (sorted.length > largest.length) kinds.push(mark(`${sorted.length - largest.length} smaller`, data.look.grey, "o", 0.4));
+  const n = data.look.colors.length, m = data.look.markers.length;
+  const kinds = largest.map((value, i) => mark(`${word} ${value}`, data.look.colors[i % n], data.look.markers[(i + Math.floor(i / n)) % m], 1));
+  if (sorted.length > largest.length) kinds.push(mark(`${sorted.length - largest.length} smaller`, data.look.gray, "o", 0.4));
   return { of: values.map((value) => (rank.has(value) ? rank.get(value) : largest.length)), kinds };
 }
 
-function mark(name, colour, shape, alpha) {
-  return { name, colour, shape, alpha };
+function mark(name, color, shape, alpha) {
+  return { name, color, shape, alpha };
 }
 
 function gradient(t) {
@@ -122,7 +122,7 @@ class EmbeddingMap {
       return box;
     });
     const tools = make("div", { class: "tools" });
-    const by = make("label", { for: `${name}-by` }, "Colour by ");
+    const by = make("label", { for: `${name}-by` }, "Color by ");
     by.append(select);
     tools.append(by, methods, zooms);
     this.legend = make("div", { class: "legend", role: "group", "aria-label": "Legend; a press leaves a kind out" });
@@ -361,7 +361,7 @@ class EmbeddingMap {
       const entry = make("button", { type: "button", "aria-pressed": "true" });
       const canvas = make("canvas", { width: "28", height: "28", "aria-hidden": "true" });
       const c = canvas.getContext("2d");
-      c.fillStyle = kind.colour;
+      c.fillStyle = kind.color;
       c.beginPath();
       SHAPES[kind.shape](c, 14, 14, 8);
       c.fill();
@@ -413,12 +413,12 @@ class EmbeddingMap {
       if (!shapes.has(kind)) shapes.set(kind, []);
       shapes.get(kind).push(p);
     }
-    c.lineWidth = 0.6; // an edge of the ground's colour keeps marks apart that lie on each other
+    c.lineWidth = 0.6; // an edge of the ground's color keeps marks apart that lie on each other
     c.strokeStyle = ground;
     for (const kind of [...shapes.keys()].sort((a, b) => a - b)) {
-      const look = found.kinds ? found.kinds[kind] : { colour: found.scale(kind), shape: "o", alpha: 1 };
+      const look = found.kinds ? found.kinds[kind] : { color: found.scale(kind), shape: "o", alpha: 1 };
       c.globalAlpha = 0.9 * look.alpha;
-      c.fillStyle = look.colour;
+      c.fillStyle = look.color;
       for (const p of shapes.get(kind)) {
         c.beginPath();
         SHAPES[look.shape](c, p.x, p.y, radius);

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mario.errors import MarioError
-from mario.experiments.plan import Collected, CollectedCase
-from mario.experiments.statistics import summarise
+from mario.lab.statistics.paired import summarize
+from mario.lab.studies.plan import Collected, CollectedCase
 from mario.report import maps as run_maps
 from mario.report.maps import MapData
 from mario.report.numbers import percent
@@ -177,7 +177,7 @@ def _validation_table(case: CollectedCase) -> str:
         cells = [str(len(scores))]
         for name in ("id_val", "ood_val"):
             known = [score[name] for score in scores if score.get(name) is not None]
-            cells.append(percent(summarise(known) if known else None))
+            cells.append(percent(summarize(known) if known else None))
         shown = "".join(f"<td>{escape(cell).replace(' ± ', '&nbsp;±&nbsp;')}</td>" for cell in cells)
         rows.append(f'<tr data-label="{escape(label)}"><th scope="row">{escape(label)}</th>{shown}</tr>')
     if not rows:

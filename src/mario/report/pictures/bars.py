@@ -64,7 +64,7 @@ def bars(cases: Mapping[str, Iterable[Result]], *, rows: Sequence[str] | None = 
                 axis.bar(
                     *(x, mean, 0.92 * pitch),
                     yerr=sd if len(values[row]) > 1 else None,
-                    color=look[row].colour,
+                    color=look[row].color,
                     hatch=look[row].hatch,
                     edgecolor=INK,
                     linewidth=0.6,
@@ -82,7 +82,7 @@ def bars(cases: Mapping[str, Iterable[Result]], *, rows: Sequence[str] | None = 
                         fontsize=8,
                         rotation=0 if points >= 24 else 90,
                     )
-            key = {"color": look[row].colour, "hatch": look[row].hatch, "edgecolor": INK, "linewidth": 0.6}
+            key = {"color": look[row].color, "hatch": look[row].hatch, "edgecolor": INK, "linewidth": 0.6}
             axis.bar([np.nan], [np.nan], label=row, **key)
         # Room for the figures above the highest bar, and no tick above all that a score can be.
         top = highest * (1.18 if points >= _FIGURE_AT else 1.04) or 1.0

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mario.errors import MarioError
-from mario.report.pictures.palette import GREY, LOOKS, Look, looks
+from mario.report.pictures.palette import GRAY, LOOKS, Look, looks
 from mario.report.pictures.picture import PAGE, Drawing, sheet
 from mario.report.pictures.rows import (
     Result,
@@ -24,7 +24,7 @@ SIDE_BY_SIDE = 6
 # So few runs are all shown; a box of three values alone would seem to know more.
 _DOTS = 12
 # In a panel of its own a row needs no look of its own.
-_ANY = Look(GREY, "o", (), "")
+_ANY = Look(GRAY, "o", (), "")
 
 
 def boxes(results: Iterable[Result], *, rows: Sequence[str] | None = None, title: str = "") -> Drawing:
@@ -83,7 +83,7 @@ def _together(axis: Any, values: dict[str, list[np.ndarray]], look: dict[str, Lo
     for place, (row, columns) in enumerate(values.items()):
         positions = np.arange(len(groups)) + (place - (len(values) - 1) / 2) * pitch
         _boxes(axis, columns, positions, 0.82 * pitch, look[row])
-        axis.bar([np.nan], [np.nan], label=row, color=look[row].colour, hatch=look[row].hatch, edgecolor=INK, lw=0.6)
+        axis.bar([np.nan], [np.nan], label=row, color=look[row].color, hatch=look[row].hatch, edgecolor=INK, lw=0.6)
     for between in np.arange(len(groups) - 1) + 0.5:
         axis.axvline(between, color=INK, alpha=0.15, linewidth=0.6)
     axis.set_xticks(range(len(groups)), groups)
@@ -101,18 +101,18 @@ def _boxes(axis: Any, columns: list[np.ndarray], positions: np.ndarray, width: f
         patch_artist=True,
         manage_ticks=False,
         showfliers=not few,
-        boxprops={"facecolor": look.colour, "edgecolor": INK, "linewidth": 0.7, "hatch": look.hatch},
+        boxprops={"facecolor": look.color, "edgecolor": INK, "linewidth": 0.7, "hatch": look.hatch},
         medianprops={"color": INK, "linewidth": 1.6, "solid_capstyle": "butt"},
         whiskerprops={"color": INK, "linewidth": 0.7},
         capprops={"color": INK, "linewidth": 0.7},
-        flierprops={"marker": look.marker, "markersize": 3, "markeredgecolor": INK, "markerfacecolor": look.colour},
+        flierprops={"marker": look.marker, "markersize": 3, "markeredgecolor": INK, "markerfacecolor": look.color},
     )
     for box in drawn["boxes"]:
         box.set_zorder(2)
     for position, column in zip(positions, columns, strict=True):
         if len(column) == 1:
-            # The box of a single run is a line without a colour.
-            key = {"markerfacecolor": look.colour, "markeredgecolor": INK, "markeredgewidth": 0.5}
+            # The box of a single run is a line without a color.
+            key = {"markerfacecolor": look.color, "markeredgecolor": INK, "markeredgewidth": 0.5}
             axis.plot([position], column, look.marker, markersize=6, zorder=4, **key)
         elif few:
             axis.plot([position] * len(column), column, ".", color=INK, markersize=2.5, zorder=4)

@@ -17,7 +17,7 @@ class Series:
 
     key: str
     label: str
-    colour: str
+    color: str
     dash: tuple[float, ...]
     marker: str
 
@@ -85,7 +85,7 @@ def curves(
             axis.set_ylim(low, high)
             n = sum(row_of(result) == shown[index] for result in results)
             axis.set_title(f"{shown[index]} (n = {n})", loc="left")
-            axis.set_xlabel("optimiser steps")
+            axis.set_xlabel("optimizer steps")
             axis.locator_params(axis="x", nbins=5)
             axis.set_ylabel(f"{metric_of(results)}, %" if index % columns == 0 else "")
             axis.grid(axis="y")
@@ -105,12 +105,12 @@ def _draw(axis: Any, results: Sequence[Result], row: str) -> None:
             continue
         # The bands of the two test scores are what the eye is to compare; the others stay faint behind them.
         alpha = 0.05 if series.dash else 0.16
-        axis.fill_between(steps, mean - sd, mean + sd, color=series.colour, alpha=alpha, linewidth=0)
+        axis.fill_between(steps, mean - sd, mean + sd, color=series.color, alpha=alpha, linewidth=0)
         dashes = {"dashes": series.dash} if series.dash else {}
         width = 2.0 if not series.dash else 1.4
         axis.plot(
             *(steps, mean),
-            color=series.colour,
+            color=series.color,
             linewidth=width,
             label=series.label,
             marker=series.marker,

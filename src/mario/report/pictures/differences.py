@@ -16,8 +16,8 @@ def differences(rows: Iterable[LongRow], *, title: str = "") -> Drawing:
     """The rows of one case that the paper has too, ID and OOD test: our mean ± sd, and the paper's below it.
 
     Example:
-        >>> from mario.experiments.plan import Collected, CollectedCase, make_plan
-        >>> from mario.experiments.study_files import find_study
+        >>> from mario.lab.studies.plan import Collected, CollectedCase, make_plan
+        >>> from mario.lab.studies.read import find_study
         >>> from mario.report.pictures import differences
         >>> from mario.report.tables import long_rows
         >>> plan = make_plan(find_study("ablation"), datasets=["good-cbas"], seeds=1)
@@ -62,15 +62,15 @@ def _pair(row: LongRow, column: str) -> tuple[Any, Any] | None:
     return None if ours is None or theirs is None or theirs.mean is None else (ours, theirs)
 
 
-def _dot(axis: Any, mean: float, sd: float, y: float, colour: str, marker: str, full: bool, label: str) -> None:
+def _dot(axis: Any, mean: float, sd: float, y: float, color: str, marker: str, full: bool, label: str) -> None:
     axis.errorbar(
         *(mean, y),
         xerr=sd,
-        color=colour,
+        color=color,
         marker=marker,
         markersize=4.5,
-        # Its middle is empty, so that it shows as another kind in grey too.
-        markerfacecolor=colour if full else "none",
+        # Its middle is empty, so that it shows as another kind in gray too.
+        markerfacecolor=color if full else "none",
         linewidth=1.2,
         capsize=2,
         linestyle="",

@@ -8,8 +8,8 @@ import numpy as np
 
 from mario.errors import MarioError
 from mario.evaluation import SETS
-from mario.experiments.plan import Collected, CollectedCase
 from mario.graphs import load_dataset
+from mario.lab.studies.plan import Collected, CollectedCase
 from mario.report import maps
 from mario.report.pictures.bars import bars
 from mario.report.pictures.boxes import SIDE_BY_SIDE, boxes
@@ -46,8 +46,8 @@ def draw(
 
     Example:
         >>> import tempfile
-        >>> from mario.experiments.plan import Collected, CollectedCase, make_plan
-        >>> from mario.experiments.study_files import find_study
+        >>> from mario.lab.studies.plan import Collected, CollectedCase, make_plan
+        >>> from mario.lab.studies.read import find_study
         >>> from mario.report.pictures import draw
         >>> plan = make_plan(find_study("inductive-concept"), datasets=["good-cbas"], seeds=1)
         >>> place = {"name": "good-cbas-concept-inductive", "dataset": "good-cbas", "domain": "color"}

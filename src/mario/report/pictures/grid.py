@@ -81,17 +81,17 @@ def _heat(axis: Any, table: np.ndarray, several: bool) -> None:
             axis.text(j + 0.5, i + 0.5, "–", ha="center", va="center", fontsize=8)
             continue
         # Black or white, whichever is further from the cell; they stay as they are on a dark page, as the cells do.
-        colour = "#000000" if _luminance(heat.to_rgba(value)) > 0.18 else "#FFFFFF"
+        color = "#000000" if _luminance(heat.to_rgba(value)) > 0.18 else "#FFFFFF"
         text = f"{value:.1f}\n± {sd[i, j]:.1f}" if several else f"{value:.1f}"
-        axis.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=8, color=colour, linespacing=1.05)
+        axis.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=8, color=color, linespacing=1.05)
     axis.tick_params(length=0)
     for spine in axis.spines.values():
         spine.set_visible(False)
 
 
-def _luminance(colour: Any) -> float:
+def _luminance(color: Any) -> float:
     # Relative luminance of sRGB.
-    channels = np.asarray(colour[:3])
+    channels = np.asarray(color[:3])
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     return float(linear @ (0.2126, 0.7152, 0.0722))
 
@@ -99,11 +99,9 @@ def _luminance(colour: Any) -> float:
 def _frame(axis: Any, cell: Any) -> None:
     from matplotlib.patches import Rectangle
 
-    # White around vermillion is seen on every colour of the map.
-    for colour, width in (("#FFFFFF", 4.0), (VERMILLION, 2.0)):
-        axis.add_patch(
-            Rectangle((cell[1], cell[0]), 1, 1, fill=False, edgecolor=colour, linewidth=width, clip_on=False)
-        )
+    # White around vermillion is seen on every color of the map.
+    for color, width in (("#FFFFFF", 4.0), (VERMILLION, 2.0)):
+        axis.add_patch(Rectangle((cell[1], cell[0]), 1, 1, fill=False, edgecolor=color, linewidth=width, clip_on=False))
 
 
 def _in_words(tables: dict[str, np.ndarray], best: Any, downs: list, acrosses: list, names: tuple[str, str]) -> str:

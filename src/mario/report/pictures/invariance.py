@@ -35,10 +35,10 @@ def invariance_curves(results: Iterable[Result], *, rows: Sequence[str] | None =
         for axis, (key, name) in zip(axes, _PANELS, strict=True):
             for row in shown:
                 steps, mean, sd = band(over_steps(results, row, key))
-                axis.fill_between(steps, mean - sd, mean + sd, color=look[row].colour, alpha=0.13, linewidth=0)
+                axis.fill_between(steps, mean - sd, mean + sd, color=look[row].color, alpha=0.13, linewidth=0)
                 axis.plot(
                     *(steps, mean),
-                    color=look[row].colour,
+                    color=look[row].color,
                     label=row,
                     linewidth=1.6,
                     marker=look[row].marker,
@@ -49,7 +49,7 @@ def invariance_curves(results: Iterable[Result], *, rows: Sequence[str] | None =
                 ends.setdefault(row, []).append(float(mean[-1]))
                 top = max(top, float((mean + sd).max()))
             axis.set_title(name, loc="left")
-            axis.set_xlabel("optimiser steps")
+            axis.set_xlabel("optimizer steps")
             axis.locator_params(axis="x", nbins=5)
             axis.grid(axis="y")
         axes[0].set_ylim(0, 1.05 * top or 1.0)

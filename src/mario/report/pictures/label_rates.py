@@ -16,7 +16,7 @@ class Counts:
 
     name: str
     nodes: int
-    labelled: int
+    labeled: int
     positive: int
 
 
@@ -35,7 +35,7 @@ def label_counts(data: Any) -> list[Counts]:
         >>> from mario.report.pictures.label_rates import label_counts
         >>> counts = label_counts(elliptic_graph(graph))
         >>> counts[0], counts[-1].name
-        (Counts(name='Tr', nodes=10, labelled=5, positive=5), 'T9')
+        (Counts(name='Tr', nodes=10, labeled=5, positive=5), 'T9')
     """
     if "groups" not in data:
         raise MarioError("label rates are of a graph with test groups, such as elliptic, and this one has none")
@@ -54,19 +54,19 @@ def label_rates(counts: Sequence[Counts], *, title: str = "") -> Drawing:
         >>> label_rates([Counts("Tr", 100, 20, 5), Counts("T1", 50, 10, 1)]).description
         'Percent of nodes with a label, and of those the positive ones. Tr: 20.0 and 25.0. T1: 20.0 and 10.0.'
     """
-    if not counts or any(split.nodes < 1 or split.labelled < 1 for split in counts):
-        raise MarioError(f"counts must be of splits with labelled nodes, got {list(counts)}")
-    rates = [(100 * split.labelled / split.nodes, 100 * split.positive / split.labelled) for split in counts]
+    if not counts or any(split.nodes < 1 or split.labeled < 1 for split in counts):
+        raise MarioError(f"counts must be of splits with labeled nodes, got {list(counts)}")
+    rates = [(100 * split.labeled / split.nodes, 100 * split.positive / split.labeled) for split in counts]
     kinds = (("label rate", BLUE, HATCHES[1]), ("positive label rate", VERMILLION, HATCHES[0]))
     with sheet(PAGE, 2.5) as figure:
         axis = figure.subplots()
-        for place, (name, colour, hatch) in enumerate(kinds):
+        for place, (name, color, hatch) in enumerate(kinds):
             drawn = axis.bar(
                 [at + 0.4 * (place - 0.5) for at in range(len(counts))],
                 [rate[place] for rate in rates],
                 width=0.38,
                 label=name,
-                color=colour,
+                color=color,
                 hatch=hatch,
                 edgecolor=INK,
                 linewidth=0.6,
@@ -79,8 +79,8 @@ def label_rates(counts: Sequence[Counts], *, title: str = "") -> Drawing:
         axis.grid(axis="y")
         figure.legend(loc="outside lower center", ncols=2, handlelength=1.6)
     each = " ".join(
-        f"{split.name}: {labelled:.1f} and {positive:.1f}."
-        for split, (labelled, positive) in zip(counts, rates, strict=True)
+        f"{split.name}: {labeled:.1f} and {positive:.1f}."
+        for split, (labeled, positive) in zip(counts, rates, strict=True)
     )
     return Drawing(
         figure,

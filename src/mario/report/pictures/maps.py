@@ -1,6 +1,6 @@
 """Maps of embeddings, method beside method: by class and by domain (the paper's Figure 8), and ID and OOD apart.
 
-A map is two coordinates a node, such as t-SNE's; the paper colours the classes that have the most nodes and leaves the
+A map is two coordinates a node, such as t-SNE's; the paper colors the classes that have the most nodes and leaves the
 others out.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mario.errors import MarioError
-from mario.report.pictures.palette import COLOURS, MARKERS, ORDERED
+from mario.report.pictures.palette import COLORS, MARKERS, ORDERED
 from mario.report.pictures.picture import COLUMN, PAGE, Drawing, sheet
 
 LARGEST, LARGEST_APART = 8, 7
@@ -40,7 +40,7 @@ class Map:
 def embedding_maps(maps: Sequence[Map], *, title: str = "") -> Drawing:
     """Two rows of panels, the same maps by class (the eight largest) and by domain; up to four maps side by side.
 
-    Up to eight domains have a colour each; more are ordered values, such as degrees, and run from blue to vermillion in
+    Up to eight domains have a color each; more are ordered values, such as degrees, and run from blue to vermillion in
     equal shares of the nodes.
 
     Example:
@@ -52,7 +52,7 @@ def embedding_maps(maps: Sequence[Map], *, title: str = "") -> Drawing:
     """
     classes = _largest(maps, LARGEST)
     domains = np.unique(np.concatenate([m.domain for m in maps]))
-    few = len(domains) <= len(COLOURS)
+    few = len(domains) <= len(COLORS)
     with sheet(*_size(maps, 0.75)) as figure:
         pairs = _panels(figure, maps, ("by class", "by domain"))
         for m, (by_class, by_domain) in zip(maps, pairs, strict=True):
@@ -166,9 +166,9 @@ def _dots(m: Map) -> dict[str, Any]:
 
 
 def _scatter(axis: Any, m: Map, parts: Sequence[tuple[np.ndarray, str]]) -> None:
-    # Colour and shape both say which part, so that neither has to be seen.
-    for (nodes, label), colour, marker in zip(parts, COLOURS, MARKERS, strict=False):
-        axis.scatter(*m.xy[nodes].T, c=colour, marker=marker, label=label, **_dots(m))
+    # Color and shape both say which part, so that neither has to be seen.
+    for (nodes, label), color, marker in zip(parts, COLORS, MARKERS, strict=False):
+        axis.scatter(*m.xy[nodes].T, c=color, marker=marker, label=label, **_dots(m))
 
 
 def _legend(figure: Any, axes: Sequence[Any], loc: str) -> None:
@@ -177,8 +177,8 @@ def _legend(figure: Any, axes: Sequence[Any], loc: str) -> None:
     labels = list(dict.fromkeys(label for axis in axes for label in axis.get_legend_handles_labels()[1]))
     # Dots of a legend are larger than those of the map, whose shape one cannot see.
     handles = [
-        Line2D([], [], color=colour, marker=marker, linestyle="", markersize=5)
-        for _, colour, marker in zip(labels, COLOURS, MARKERS, strict=False)
+        Line2D([], [], color=color, marker=marker, linestyle="", markersize=5)
+        for _, color, marker in zip(labels, COLORS, MARKERS, strict=False)
     ]
     wide = figure.get_figwidth() > COLUMN
     figure.legend(

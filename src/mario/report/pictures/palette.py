@@ -1,17 +1,17 @@
-"""Colours that colour-blind readers tell apart, and who has which: a method looks the same in every picture.
+"""Colors that color-blind readers tell apart, and who has which: a method looks the same in every picture.
 
-Colour is never alone: markers, dashes and hatches differ as well, so that a print in grey can be read.
+Color is never alone: markers, dashes and hatches differ as well, so that a print in gray can be read.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# Okabe & Ito's palette without its black, which is the page's own ink, and its yellow, which white paper swallows. Grey
+# Okabe & Ito's palette without its black, which is the page's own ink, and its yellow, which white paper swallows. Gray
 # and violet stay apart from them, and from both grounds, under every kind of dichromacy (a test simulates them).
 BLUE, ORANGE, GREEN, VERMILLION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, GREY, VIOLET = "#CC79A7", "#56B4E9", "#6A6A6A", "#8877FF"
+PURPLE, SKY, GRAY, VIOLET = "#CC79A7", "#56B4E9", "#6A6A6A", "#8877FF"
 
-COLOURS = (VERMILLION, BLUE, GREEN, PURPLE, SKY, ORANGE, GREY, VIOLET)
+COLORS = (VERMILLION, BLUE, GREEN, PURPLE, SKY, ORANGE, GRAY, VIOLET)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: tuple[tuple[float, ...], ...] = (
     *((), (5.0, 1.5), (1.2, 1.2), (6.0, 1.5, 1.2, 1.5)),
@@ -30,22 +30,22 @@ ORDERED = (BLUE, "#8C8C8C", VERMILLION)
 class Look:
     """How one row is drawn, be it a line, a dot, a bar or a box."""
 
-    colour: str
+    color: str
     marker: str
     dash: tuple[float, ...]
     hatch: str
 
 
-def _look(colour: int, pattern: int) -> Look:
-    return Look(COLOURS[colour], MARKERS[pattern], DASHES[pattern], HATCHES[pattern])
+def _look(color: int, pattern: int) -> Look:
+    return Look(COLORS[color], MARKERS[pattern], DASHES[pattern], HATCHES[pattern])
 
 
 # The methods of the paper's figures, then the controls.
 _FIXED = ("mario", "grace", "erm", "eerm", "irm", "graphmae", "random-init", "raw-features")
 LOOKS = {method: _look(place, place) for place, method in enumerate(_FIXED)}
 
-# Once all eight are taken, the same colours come with other patterns.
-_SPARE = tuple(_look(i, (i + turn) % len(MARKERS)) for turn in range(1, len(MARKERS)) for i in range(len(COLOURS)))
+# Once all eight are taken, the same colors come with other patterns.
+_SPARE = tuple(_look(i, (i + turn) % len(MARKERS)) for turn in range(1, len(MARKERS)) for i in range(len(COLORS)))
 
 
 def looks(labels: Iterable[str]) -> dict[str, Look]:
@@ -54,7 +54,7 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     Example:
         >>> from mario.report.pictures.palette import VERMILLION, looks
         >>> found = looks(["costa", "costa+mario", "mario"])
-        >>> found["mario"].colour == VERMILLION, len({look.colour for look in found.values()})
+        >>> found["mario"].color == VERMILLION, len({look.color for look in found.values()})
         (True, 3)
     """
     asked = list(dict.fromkeys(labels))

@@ -30,7 +30,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing that was kept. ``svg`` stands in a page and takes its text colour, ``paths`` are the files."""
+    """A drawing that was kept. ``svg`` stands in a page and takes its text color, ``paths`` are the files."""
 
     name: str
     kind: str

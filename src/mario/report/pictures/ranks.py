@@ -3,7 +3,7 @@
 from typing import Any
 
 from mario.errors import MarioError
-from mario.experiments.ranking import Ranking
+from mario.lab.statistics.ranking import Ranking
 from mario.report.pictures.palette import VERMILLION
 from mario.report.pictures.picture import PAGE, Drawing, sheet
 from mario.report.pictures.rows import counted
@@ -11,12 +11,12 @@ from mario.report.svg import INK
 
 
 def ranks(ranking: Ranking, *, subject: str | None = "mario", over: str = "block", title: str = "") -> Drawing:
-    """The best half is named on the left from the top down, the rest on the right; ``subject`` is in colour.
+    """The best half is named on the left from the top down, the rest on the right; ``subject`` is in color.
 
     ``over`` is what one block of the ranking is called.
 
     Example:
-        >>> from mario.experiments.ranking import average_ranks
+        >>> from mario.lab.statistics.ranking import average_ranks
         >>> from mario.report.pictures import ranks
         >>> cases = {"a": {"mario": 0.9, "grace": 0.8}, "b": {"mario": 0.7, "grace": 0.6}}
         >>> ranks(average_ranks(cases)).description[:59]
@@ -51,15 +51,15 @@ def ranks(ranking: Ranking, *, subject: str | None = "mario", over: str = "block
             y = line + below + step * ((place if first else k - 1 - place) + 0.5)
             edge = begin - 0.25 if first else end + 0.25
             own = method == subject
-            colour = VERMILLION if own else INK
+            color = VERMILLION if own else INK
             axis.plot(
                 [at(rank), at(rank), edge],
                 [line, y, y],
-                color=colour,
+                color=color,
                 linewidth=1.6 if own else 0.8,
                 zorder=3 if own else 2,
             )
-            axis.plot([at(rank)], [line], marker="o", markersize=4, color=colour, zorder=5 if own else 4)
+            axis.plot([at(rank)], [line], marker="o", markersize=4, color=color, zorder=5 if own else 4)
             name = f"{method}  {rank:.2f}" if first else f"{rank:.2f}  {method}"
             axis.text(
                 *(edge - 0.05 if first else edge + 0.05, y, name),

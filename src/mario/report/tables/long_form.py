@@ -6,8 +6,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from mario.experiments.plan import Collected
-from mario.experiments.statistics import BySplit, Summary
+from mario.lab.statistics.paired import BySplit, Summary
+from mario.lab.studies.plan import Collected
 from mario.report.tables.rows import LongRow
 
 COLUMNS = (

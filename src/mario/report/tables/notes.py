@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from mario.experiments.plan import Collected
+from mario.lab.studies.plan import Collected
 from mario.report.numbers import METRICS
 from mario.report.tables.one_case import CONTROLS
 from mario.report.tables.pooled import reachable

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mario.errors import MarioError
-from mario.experiments import paper
-from mario.experiments.paper import Figure
-from mario.experiments.statistics import NothingToPairError, Paired, Summary, holm, pair, paired, summarise
+from mario.lab.statistics.paired import NothingToPairError, Paired, Summary, holm, pair, paired, summarize
+from mario.lab.studies import paper
+from mario.lab.studies.paper import Figure
 
 Result = Mapping[str, Any]
 
@@ -176,7 +176,7 @@ def in_order(key: tuple[str, str]) -> tuple[int, str, str]:
 def summary_of(values: Iterable[float | None]) -> Summary | None:
     """Mean and spread of the values that are there; None if none is."""
     known = [value for value in values if value is not None]
-    return summarise(known) if known else None
+    return summarize(known) if known else None
 
 
 def gap_of(run: Result) -> float | None:

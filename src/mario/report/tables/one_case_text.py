@@ -1,7 +1,7 @@
 """What stands in the table of one case, and what it says in words."""
 
-from mario.experiments.paper import Figure
-from mario.experiments.statistics import Paired, Summary
+from mario.lab.statistics.paired import Paired, Summary
+from mario.lab.studies.paper import Figure
 from mario.report.numbers import METRICS, interval, p_value, percent, points
 from mario.report.tables.one_case import Row, Table
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mario.experiments.plan import Collected, CollectedCase
-from mario.experiments.statistics import NothingToPairError, Paired, Pairs, holm, least_p, pair, paired
+from mario.lab.statistics.paired import NothingToPairError, Paired, Pairs, holm, least_p, pair, paired
+from mario.lab.studies.plan import Collected, CollectedCase
 from mario.report.tables.one_case import gap_of
 
 
@@ -37,8 +37,8 @@ def pool(
 
     Example:
         >>> from pathlib import Path
-        >>> from mario.experiments.plan import collect, make_plan
-        >>> from mario.experiments.study_files import find_study
+        >>> from mario.lab.studies.plan import collect, make_plan
+        >>> from mario.lab.studies.read import find_study
         >>> from mario.report import pool
         >>> plan = make_plan(find_study("ablation"), datasets=["good-cbas"], seeds=1)
         >>> pool(collect(plan, Path("no runs yet")), "mario", "mario w/o ad") is None
@@ -69,7 +69,7 @@ def reachable(tests: Sequence[Paired | None], level: float = 0.05) -> int:
     """How many of ``tests`` could fall below ``level`` after Holm's correction if all their pairs had one sign.
 
     Example:
-        >>> from mario.experiments.statistics import paired
+        >>> from mario.lab.statistics.paired import paired
         >>> from mario.report.tables.pooled import reachable
         >>> five, nine = paired([0.9] * 5, [0.8] * 5), paired([0.9] * 9, [0.8] * 9)
         >>> reachable([five, five]), reachable([nine, five]), reachable([nine] * 12), reachable([nine] * 13)

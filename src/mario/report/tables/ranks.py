@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mario.experiments.plan import Collected
-from mario.experiments.ranking import Ranking, average_ranks
-from mario.experiments.statistics import summarise
+from mario.lab.statistics.paired import summarize
+from mario.lab.statistics.ranking import Ranking, average_ranks
+from mario.lab.studies.plan import Collected
 
 
 def ranking_of(
@@ -25,7 +25,7 @@ def ranking_of(
     count, and are in ``left_out``.
 
     Example:
-        >>> from mario.experiments.plan import Collected, CollectedCase, Plan
+        >>> from mario.lab.studies.plan import Collected, CollectedCase, Plan
         >>> from mario.report import ranking_of
         >>> place = {"dataset": "good-cbas", "domain": "color", "shift": "concept", "setting": "transductive"}
         >>> runs = [{"label": m, "scores": {"ood_test": s}} for m, s in (("grace", 0.88), ("mario", 0.91))]
@@ -57,4 +57,4 @@ def ranking_of(
 def _means(rows: Mapping[str, Mapping[tuple[Any, ...], float]]) -> dict[str, float]:
     """The mean of each row over what all have: another split moves a score more than another method does."""
     shared = set.intersection(*(set(runs) for runs in rows.values())) if rows else set()
-    return {label: summarise([runs[same] for same in shared]).mean for label, runs in rows.items() if shared}
+    return {label: summarize([runs[same] for same in shared]).mean for label, runs in rows.items() if shared}

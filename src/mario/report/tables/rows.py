@@ -3,10 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mario.experiments import paper
-from mario.experiments.paper import Figure
-from mario.experiments.plan import Collected, CollectedCase, Plan, PlannedCase, PlannedRun
-from mario.experiments.statistics import (
+from mario.graphs.catalog import CATALOG
+from mario.lab.statistics.paired import (
     BySplit,
     NothingToPairError,
     Paired,
@@ -17,7 +15,9 @@ from mario.experiments.statistics import (
     pair,
     paired,
 )
-from mario.graphs.catalogue import CATALOGUE
+from mario.lab.studies import paper
+from mario.lab.studies.paper import Figure
+from mario.lab.studies.plan import Collected, CollectedCase, Plan, PlannedCase, PlannedRun
 from mario.report.tables.one_case import CONTROLS, Result, gap_of, summary_of
 
 
@@ -92,8 +92,8 @@ def long_rows(collected: Collected) -> list[LongRow]:
 
     Example:
         >>> from pathlib import Path
-        >>> from mario.experiments.plan import collect, make_plan
-        >>> from mario.experiments.study_files import find_study
+        >>> from mario.lab.studies.plan import collect, make_plan
+        >>> from mario.lab.studies.read import find_study
         >>> from mario.report import long_rows
         >>> plan = make_plan(find_study("other-methods"), datasets=["good-cbas"], seeds=2)
         >>> for row in long_rows(collect(plan, Path("no runs yet"))):
@@ -131,7 +131,7 @@ def _row(
         domain=case.domain,
         shift=case.shift,
         setting=case.setting,
-        metric=next((r["metric"] for r in case.results if r.get("metric")), CATALOGUE[case.dataset].metric),
+        metric=next((r["metric"] for r in case.results if r.get("metric")), CATALOG[case.dataset].metric),
         label=label,
         method=job.method,
         encoder=encoder or "gcn",
@@ -259,11 +259,11 @@ def best_two(summaries: Mapping[str, Summary | None]) -> dict[str, int]:
     """Which labels are best (1) and second (2), by the mean as it is printed; what prints alike shares a place.
 
     Example:
-        >>> from mario.experiments.statistics import summarise
+        >>> from mario.lab.statistics.paired import summarize
         >>> from mario.report.tables.rows import best_two
-        >>> best_two({"a": summarise([0.9]), "b": summarise([0.80001]), "c": summarise([0.8]), "d": None})
+        >>> best_two({"a": summarize([0.9]), "b": summarize([0.80001]), "c": summarize([0.8]), "d": None})
         {'a': 1, 'b': 2, 'c': 2}
-        >>> best_two({"a": summarise([0.9])})
+        >>> best_two({"a": summarize([0.9])})
         {}
     """
     printed = {label: round(100 * s.mean, 2) for label, s in summaries.items() if s is not None}

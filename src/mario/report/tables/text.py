@@ -23,12 +23,12 @@ def cell_text(cell: Cell) -> CellText:
     """The words of a cell.
 
     Example:
-        >>> from mario.experiments.paper import Figure
-        >>> from mario.experiments.statistics import summarise
+        >>> from mario.lab.studies.paper import Figure
+        >>> from mario.lab.statistics.paired import summarize
         >>> from mario.report.tables.text import cell_text
         >>> from mario.report.tables.wide import Cell
         >>> figure = Figure(mean=91.28, sd=1.1, n=10, table="Table 2")
-        >>> cell_text(Cell(ours=summarise([0.9, 0.92]), n=2, asked=5, paper=figure, off=-0.28, off_sd=-0.255))
+        >>> cell_text(Cell(ours=summarize([0.9, 0.92]), n=2, asked=5, paper=figure, off=-0.28, off_sd=-0.255))
         CellText(score='91.00 ± 1.41', count='2 of 5', arrow='', paper='91.28 ± 1.10', off='−0.3 sd')
         >>> cell_text(Cell(paper=figure, empty="failed")).score
         'failed'

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mario.experiments.paper import Figure
-from mario.experiments.plan import Collected, CollectedCase, Plan
-from mario.experiments.statistics import BySplit, Paired, Summary, holm
+from mario.lab.statistics.paired import BySplit, Paired, Summary, holm
+from mario.lab.studies.paper import Figure
+from mario.lab.studies.plan import Collected, CollectedCase, Plan
 from mario.report.numbers import METRICS
 from mario.report.tables.notes import LEVEL, notes
 from mario.report.tables.pooled import Pooled, pool
@@ -140,8 +140,8 @@ def wide_table(collected: Collected) -> WideTable:
     Columns are ID and OOD of each case, then its test groups; a column that neither we nor the paper have is left out.
 
     Example:
-        >>> from mario.experiments.plan import Collected, CollectedCase, make_plan
-        >>> from mario.experiments.study_files import find_study
+        >>> from mario.lab.studies.plan import Collected, CollectedCase, make_plan
+        >>> from mario.lab.studies.read import find_study
         >>> from mario.report import wide_table
         >>> plan = make_plan(find_study("ablation"), datasets=["good-cbas"], seeds=1)
         >>> place = {"name": "good-cbas-concept", "dataset": "good-cbas", "domain": "color", "shift": "concept"}

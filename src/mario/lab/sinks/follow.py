@@ -1,0 +1,83 @@
+"""From the log and the checkpoints of a run to its sinks."""
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mario.files import read_json
+from mario.lab.sinks.sink import Sink
+from mario.training import Epoch
+
+
+def followed(epochs: Iterator[Epoch], folder: Path, sinks: Sequence[Sink]) -> Iterator[Epoch]:
+    """The ``epochs`` of the run in ``folder``, passed on one by one while ``sinks`` are given what they have come to.
+
+    What is logged at each step goes by the name ``train/...``, what is logged at checkpoints only by
+    ``diagnostics/...``, and the scores of a checkpoint by ``checkpoint/...``. Of a run that was done before there are
+    no epochs, and the sinks are given all of it at the end.
+
+    Example:
+        >>> import tempfile
+        >>> class Printing:
+        ...     def scalars(self, step, values):
+        ...         print(step, sorted(values))
+        >>> epoch = Epoch(1, 10, {}, pause=True, record={"ood_val": 0.5})
+        >>> next(followed(iter([epoch]), Path(tempfile.mkdtemp()), [Printing()])) is epoch
+        10 ['checkpoint/ood_val']
+        True
+    """
+    if not sinks:
+        yield from epochs
+        return
+    log = _Tail(folder / "log.jsonl")
+    pending: dict[int, dict[str, float]] = {}
+    given = 0
+
+    def gather(step: int, values: Mapping[str, Any], kind: str) -> None:
+        if step > given:
+            named = {f"{kind}/{k}": float(v) for k, v in values.items() if k not in ("step", "epoch")}
+            pending.setdefault(step, {}).update(named)
+
+    def give(until: float) -> None:
+        nonlocal given
+        for entry in log.new():
+            gather(entry["step"], entry, "diagnostics" if "epoch" in entry else "train")
+        # Steps beyond have yet to get the scores of their checkpoint, if they have one.
+        for step in sorted(step for step in pending if step <= until):
+            values = pending.pop(step)
+            for sink in sinks:
+                sink.scalars(step, values)
+            given = step
+
+    for epoch in epochs:
+        if epoch.pause:
+            gather(epoch.step, epoch.record, "checkpoint")
+        give(epoch.step)
+        yield epoch
+    if (folder / "result.json").exists():
+        for point in read_json(folder / "result.json")["curve"]:
+            gather(point["step"], point, "checkpoint")
+    give(math.inf)
+
+
+class _Tail:
+    """The lines of a log since they were last asked for; all of them if the file is another one, as after a resume."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file, self._read = -1, 0
+
+    def new(self) -> list[dict[str, Any]]:
+        if not self.path.exists():
+            return []
+        with self.path.open("rb") as file:
+            number = os.fstat(file.fileno()).st_ino
+            if number != self._file:
+                self._file, self._read = number, 0
+            file.seek(self._read)
+            whole, newline, _ = file.read().rpartition(b"\n")
+        self._read += len(whole) + len(newline)
+        return [json.loads(line) for line in whole.splitlines()]

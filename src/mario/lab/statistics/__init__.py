@@ -1,0 +1,1 @@
+"""Paired tests and rankings over splits and seeds."""

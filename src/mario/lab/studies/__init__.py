@@ -1,0 +1,1 @@
+"""Studies: tables and figures as data, and the runs they take."""

@@ -1,0 +1,129 @@
+"""The figures of the paper's tables, to stand beside our own.
+
+``paper.toml`` holds them as printed. What the paper shows only as a plot (the inductive setting, Amazon-Photo,
+Elliptic) has no figure here.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from mario.errors import MarioError
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One cell of one of the paper's tables, in percent as printed.
+
+    ``mean`` and ``sd`` are ``None`` where the paper prints OOM: the method ran out of the authors' 24 GB.
+    """
+
+    mean: float | None
+    sd: float | None
+    n: int
+    table: str
+
+    @property
+    def out_of_memory(self) -> bool:
+        return self.mean is None
+
+    def __str__(self) -> str:
+        return "OOM" if self.mean is None else f"{self.mean:.2f} ± {self.sd:.2f}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure with everything that says which runs it sums up. ``shift`` and ``setting`` are None in Table 7."""
+
+    dataset: str
+    domain: str
+    shift: str | None
+    setting: str | None
+    encoder: str
+    method: str
+    column: str
+    figure: Figure
+
+
+@cache
+def cells() -> tuple[Cell, ...]:
+    """Every cell of Tables 2, 3, 4, 5, 7 and 8 of the paper, in the order of print.
+
+    Example:
+        >>> from mario.lab.studies.paper import cells
+        >>> sorted({cell.figure.table for cell in cells()})
+        ['Table 2', 'Table 3', 'Table 4', 'Table 5', 'Table 7', 'Table 8']
+    """
+    text = resources.files("mario.lab").joinpath("paper.toml").read_text(encoding="utf-8")
+    found = []
+    for table in tomllib.loads(text)["table"]:
+        for method, printed in table["rows"].items():
+            for place, value in zip(table["columns"], printed, strict=True):
+                dataset, domain, column = place.split("/")
+                found.append(
+                    Cell(
+                        dataset=dataset,
+                        domain=domain,
+                        shift=table.get("shift"),
+                        setting=table.get("setting"),
+                        encoder=table["encoder"],
+                        method=method,
+                        column=column,
+                        figure=_figure(value, table),
+                    )
+                )
+    return tuple(found)
+
+
+def figure(
+    *,
+    dataset: str,
+    method: str,
+    column: str,
+    shift: str | None = None,
+    domain: str | None = None,
+    setting: str = "transductive",
+    encoder: str = "gcn",
+    table: str = "",
+) -> Figure | None:
+    """The paper's figure for one method in one column (``"id"`` or ``"ood"``), or None if no table has it.
+
+    Some cells are printed in several tables; the figure is of ``table`` (``"Table 4"``) if that is one of them, or of
+    the first. ``domain`` and ``shift`` may be left out where the paper has one only.
+
+    Example:
+        >>> from mario.lab.studies import paper
+        >>> paper.figure(dataset="good-cbas", domain="color", shift="concept", method="mario", column="ood")
+        Figure(mean=91.28, sd=1.1, n=10, table='Table 2')
+        >>> print(paper.figure(dataset="good-twitch", shift="covariate", method="mvgrl", column="id"))
+        OOM
+        >>> paper.figure(dataset="good-cbas", shift="no_shift", method="mario", column="ood") is None
+        True
+    """
+    if column not in ("id", "ood"):
+        raise MarioError(f"column must be 'id' or 'ood', got {column!r}")
+    matches = [
+        cell
+        for cell in cells()
+        if (cell.dataset, cell.encoder, cell.method, cell.column) == (dataset, encoder, method, column)
+        and domain in (None, cell.domain)
+        and (cell.shift is None or shift in (None, cell.shift))
+        and cell.setting in (None, setting)
+    ]
+    for argument, given, values in (
+        ("domain", domain, {cell.domain for cell in matches}),
+        ("shift", shift, {cell.shift for cell in matches}),
+    ):
+        if given is None and len(values) > 1:
+            choices = ", ".join(sorted(map(str, values)))
+            raise MarioError(f"{argument} must be given for {dataset}: the paper has {choices}")
+    return min(matches, key=lambda cell: cell.figure.table != table).figure if matches else None
+
+
+def _figure(printed: str, table: dict[str, Any]) -> Figure:
+    if printed == "OOM":
+        return Figure(mean=None, sd=None, n=table["n"], table=table["name"])
+    mean, sd = printed.split("±")
+    return Figure(mean=float(mean), sd=float(sd), n=table["n"], table=table["name"])

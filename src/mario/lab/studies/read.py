@@ -1,0 +1,278 @@
+"""Studies as files.
+
+``studies/NAME.toml`` says which datasets, shifts, settings, methods and variants, and what to show; ``schedules.toml``
+how long each dataset is trained and with how many seeds. docs/experiments.md has the format, which a study of one's own
+has too.
+"""
+
+import difflib
+import functools
+import itertools
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from mario.errors import MarioError
+from mario.files import read_text
+from mario.graphs.catalog import CATALOG
+from mario.graphs.rules import SETTINGS, choose
+from mario.lab.studies.study import PAPER, SHOWN, Case, Row, Study
+from mario.methods import REGISTRY, find
+
+OTHERS = "*"
+"""In a list of rows: every registered method that the list does not name."""
+
+_STUDY_KEYS = ("title", "paper", "show", "reference", "subject", "note", "rows", "grid", "cases")
+_CASE_KEYS = (
+    *("dataset", "domain", "shift", "setting", "seeds", "one_split", "splits", "epochs", "checkpoints"),
+    *("given", "rows", "matched", "quick"),
+)
+_SCHEDULE_KEYS = ("seeds", "one_split", "epochs", "checkpoints", "given", "quick")
+_QUICK_KEYS = ("seeds", "splits", "epochs", "checkpoints", "given")
+_ROW_KEYS = ("label", "method", "given", "paper")
+
+
+def study_names() -> tuple[str, ...]:
+    """The studies that come with mario: those of the paper in its order, then the others."""
+    there = (entry.name for entry in (files("mario.lab") / "studies").iterdir())
+    return (*PAPER, *sorted({name.removesuffix(".toml") for name in there if name.endswith(".toml")} - {*PAPER}))
+
+
+def find_study(name: str) -> Study:
+    """The study called ``name``, or the one in the file ``name`` if that ends in ``.toml``.
+
+    Example:
+        >>> from mario.lab.studies.read import find_study
+        >>> study = find_study("ablation")
+        >>> study.paper, [row.label for row in study.rows]
+        ('Table 4', ['mario', 'mario w/o ad', 'mario w/o cmi', 'mario w/o cmi, ad'])
+    """
+    if name.endswith(".toml"):
+        path = Path(name)
+        return read_study(path.stem, read_text(path), str(path))
+    if name not in study_names():
+        near = difflib.get_close_matches(name, study_names(), n=1)
+        meant = f"did you mean '{near[0]}'? " if near else ""
+        raise MarioError(
+            f"there is no study '{name}'; {meant}there are {', '.join(study_names())}, all (the paper's), and any "
+            "file of your own that ends in .toml"
+        )
+    text = (files("mario.lab") / "studies" / f"{name}.toml").read_text(encoding="utf-8")
+    return read_study(name, text, f"{name}.toml")
+
+
+def find_studies(names: Iterable[str]) -> list[Study]:
+    """The studies of these names or files, each once; ``all`` is every one of the paper."""
+    wanted = itertools.chain.from_iterable(PAPER if name == "all" else (name,) for name in names)
+    found = [find_study(name) for name in dict.fromkeys(wanted)]
+    for one, other in itertools.combinations(found, 2):
+        if one.name == other.name:
+            raise MarioError(f"two studies are called '{one.name}': rename one of the files")
+    return found
+
+
+def read_study(name: str, text: str, where: str) -> Study:
+    """The study that ``text``, the content of a TOML file, describes; ``where`` stands in errors."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise MarioError(f"{where} is not valid TOML: {error}") from None
+    shared_keys = tuple(key for key in _CASE_KEYS if key not in ("dataset", "rows"))
+    _check_keys(table, (*_STUDY_KEYS, *shared_keys), where)
+    shared = {key: table[key] for key in shared_keys if key in table}
+    listed = _list(table, "cases", where)
+    if not listed:
+        raise MarioError(f"{where} needs cases: docs/experiments.md has the form")
+    for case in listed:
+        _check_keys(case, _CASE_KEYS, f"a case of {where}")
+    show = tuple(_list(table, "show", where)) if "show" in table else ("table",)
+    for shown in show:
+        choose(f"show in {where}", shown, SHOWN)
+    levels = {CATALOG[choose(f"dataset in {where}", str(c.get("dataset")), tuple(CATALOG))].level for c in listed}
+    named = _list(table, "rows", where)
+    if not named and "table" in show:  # what shows no scores of methods may have none
+        raise MarioError(f"{where} needs rows: docs/experiments.md has the form")
+    grid = table.get("grid", {})
+    if not isinstance(grid, dict) or not all(isinstance(values, list) and values for values in grid.values()):
+        raise MarioError(f"grid in {where} must be a table with a list of values for each setting, got {grid!r}")
+    rows, others = _rows(named, grid, levels, where)
+    for key in ("reference", "subject"):
+        if not grid and table.get(key):
+            choose(f"{key} in {where}, the name of a row,", str(table[key]), tuple(row.label for row in rows))
+    cases = tuple(_case(shared, case, rows, others, where) for case in listed)
+    _check_once((case.name for case in cases), f"case in {where}")
+    study = Study(
+        name=name,
+        title=str(table.get("title") or name),
+        paper=str(table.get("paper", "")),
+        show=show,
+        reference=table.get("reference", "grace") or None,
+        subject=table.get("subject", "mario") or None,
+        note=str(table.get("note", "")).strip(),
+        rows=rows,
+        cases=cases,
+        open=OTHERS in named,
+    )
+    _check_settings(study, where)
+    return study
+
+
+def _case(
+    shared: Mapping[str, Any], own: Mapping[str, Any], rows: Sequence[Row], others: Sequence[str], where: str
+) -> Case:
+    card = CATALOG[own["dataset"]]
+    shift = choose(f"shift of {card.name} in {where}", {**shared, **own}.get("shift", card.default_shift), card.shifts)
+    told: dict[str, Any] = {"given": {}, "quick": {"given": {}}}
+    for layer in (*_schedule(card.name, shift), shared, own):
+        quick = layer.get("quick", {})
+        _check_keys(quick, _QUICK_KEYS, f"quick in {where}")
+        for part in (layer, quick):
+            _check_given(part, where)
+        told = {
+            **told,
+            **layer,
+            "given": {**told["given"], **layer.get("given", {})},
+            "quick": {**told["quick"], **quick, "given": {**told["quick"]["given"], **quick.get("given", {})}},
+        }
+    labels = [row.label for row in rows]
+    named = [label for name in _list(told, "rows", where) for label in (others if name == OTHERS else [name])]
+    for label in named:
+        choose(f"row of a case in {where}", label, tuple(labels))
+    for key in ("matched", "one_split"):
+        if not isinstance(told.get(key, False), bool):
+            raise MarioError(f"{key} in {where} must be true or false, got {told[key]!r}")
+    if told.get("one_split") and "splits" in told:
+        raise MarioError(f"{where} has one_split and splits for {card.name}: leave one of them out")
+    for part in (told, told["quick"]):
+        for key in ("seeds", "splits", "checkpoints", "epochs"):
+            if key in part and (key, part[key]) != ("epochs", "own"):
+                _check_count(key, part[key], where)
+        if "epochs" in part["given"]:
+            raise MarioError(f"given in {where} has epochs: one schedule is for all rows, so say epochs of the case")
+    quick = {key: None if (key, value) == ("epochs", "own") else value for key, value in told["quick"].items()}
+    domain = told.get("domain", card.domains[0])
+    return Case(
+        dataset=card.name,
+        domain=choose(f"domain of {card.name} in {where}", domain, card.domains),
+        shift=shift,
+        setting=choose(f"setting in {where}", told.get("setting", card.setting), SETTINGS),
+        seeds=told["seeds"],
+        one_split=bool(told.get("one_split", False)),
+        splits=told.get("splits"),
+        epochs=None if told["epochs"] == "own" else told["epochs"],
+        checkpoints=told["checkpoints"],
+        given=told["given"],
+        rows=tuple(label for label in labels if label in named),
+        matched=bool(told.get("matched", False)),
+        quick=quick,
+    )
+
+
+def _rows(
+    listed: Sequence[Any], grid: Mapping[str, Sequence[Any]], levels: Iterable[str], where: str
+) -> tuple[tuple[Row, ...], list[str]]:
+    """The rows of a study, and the labels of those that it does not name."""
+    entries: list[Any] = [
+        {"label": entry, "method": entry, "paper": entry} if isinstance(entry, str) else entry for entry in listed
+    ]
+    for entry in entries:
+        if not isinstance(entry, dict):
+            raise MarioError(f"a row in {where} is the name of a method or a table with {', '.join(_ROW_KEYS)}")
+        _check_keys(entry, _ROW_KEYS, f"a row of {where}")
+        _check_given(entry, where)
+        for key in ("label", "method", "paper"):
+            if not isinstance(entry.get(key, ""), str):
+                raise MarioError(f"{key} of a row in {where} must be a word, got {entry[key]!r}")
+    named = {entry.get("method", entry.get("label")) for entry in entries}
+    rows: list[Row] = []
+    others: list[str] = []
+    for entry in entries:
+        if entry.get("label") == OTHERS:
+            others = [m for m, cls in REGISTRY.items() if m not in named and set(levels) <= set(cls.levels)]
+            rows += [Row(label=method, method=method) for method in others]
+            continue
+        label = str(entry.get("label") or entry.get("method"))
+        method = str(entry.get("method") or label)
+        find(method)
+        row = Row(label=label, method=method, given=entry.get("given", {}), paper=entry.get("paper", label))
+        rows += _cells(row, grid) if grid else [row]
+    _check_once((row.label for row in rows), f"row in {where}")
+    return tuple(rows), others
+
+
+def _cells(row: Row, grid: Mapping[str, Sequence[Any]]) -> list[Row]:
+    """The row at every point of the grid."""
+    cells = []
+    for values in itertools.product(*grid.values()):
+        point = dict(zip(grid, values, strict=True))
+        label = ", ".join([row.label, *(f"{k}={v}" for k, v in point.items())])
+        cells.append(Row(label=label, method=row.method, given={**row.given, **point}))
+    return cells
+
+
+def _check_settings(study: Study, where: str) -> None:
+    """Raise what a run would raise: a method that cannot embed the data, a setting that a method does not have."""
+    for case in study.cases:
+        for form in (replace(case, seeds=1), replace(case.smaller(), seeds=1)):
+            for planned in replace(study, cases=(form,)).jobs():
+                try:
+                    planned.job.plan()
+                except MarioError as error:
+                    raise MarioError(f"{where}, {case.name}, {planned.row.label}: {error}") from None
+
+
+def _schedule(dataset: str, shift: str) -> tuple[dict[str, Any], ...]:
+    """What schedules.toml says of all datasets, of this one, and of it under this shift."""
+    schedules = _schedules()
+    own = schedules.get(dataset, {})
+    return schedules["default"], {key: own[key] for key in own if key in _SCHEDULE_KEYS}, own.get(shift, {})
+
+
+@functools.cache
+def _schedules() -> dict[str, Any]:
+    schedules = tomllib.loads((files("mario.lab") / "schedules.toml").read_text(encoding="utf-8"))
+    for name, layer in schedules.items():
+        choose("dataset in schedules.toml", name, ("default", *CATALOG))
+        shifts = CATALOG[name].shifts if name in CATALOG else ()
+        _check_keys(layer, (*_SCHEDULE_KEYS, *shifts), "schedules.toml")
+        for shift in shifts:
+            _check_keys(layer.get(shift, {}), _SCHEDULE_KEYS, f"{shift} in schedules.toml")
+    return schedules
+
+
+def _list(table: Mapping[str, Any], key: str, where: str) -> list[Any]:
+    value = table.get(key, [])
+    if not isinstance(value, list):
+        raise MarioError(f"{key} in {where} must be a list, got {value!r}")
+    return value
+
+
+def _check_keys(table: Any, known: Sequence[str], where: str) -> None:
+    if not isinstance(table, dict):
+        raise MarioError(f"{where} must be a table of {', '.join(known)}, got {table!r}")
+    for key in table:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known)}"
+            raise MarioError(f"{where} has an unknown key '{key}'; {hint}")
+
+
+def _check_given(table: Mapping[str, Any], where: str) -> None:
+    if not isinstance(table.get("given", {}), dict):
+        raise MarioError(f"given in {where} must be a table of settings, got {table['given']!r}")
+
+
+def _check_count(key: str, value: Any, where: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise MarioError(f"{key} in {where} must be a whole number of at least 1, got {value!r}")
+
+
+def _check_once(names: Iterable[str], what: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise MarioError(f"the {what} '{name}' is there twice: each needs a name of its own")
+        seen.add(name)

@@ -1,0 +1,264 @@
+"""A run in its folder: complete, resumable after `kill -9`, and blind to test labels until it has chosen."""
+
+import itertools
+import json
+import os
+import random
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+import forked
+from graphs.elliptic_files import write_elliptic
+from mario.errors import MarioError
+from mario.evaluation import LinearProbe, LogisticProbe, evaluate
+from mario.lab.runs.execute import Run, execute, finish
+from mario.methods import RandomInit, load
+
+SMALL = {"hidden_channels": 16, "num_layers": 2, "epochs": 12, "steps_per_epoch": 4, "clusters": 5, "probe_epochs": 5}
+SMALL |= {"checkpoints": 4, "roots": 200}
+
+
+def plan(method: str = "mario", **given: Any) -> tuple[Run, Any]:
+    known = SMALL if method == "mario" else {k: v for k, v in SMALL.items() if k != "clusters"}
+    run = Run.plan("good-cbas", method, shift="concept", given={**known, **given})
+    return run, run.load()
+
+
+def test_the_folder_of_a_run(tmp_path: Path) -> None:
+    run, data = plan()
+    result = finish(run, data, tmp_path / "run")
+    assert {"settings.json", "result.json", "log.jsonl", "model.safetensors", "checkpoint"} <= {
+        entry.name for entry in (tmp_path / "run").iterdir()
+    }
+    for key in ("dataset", "domain", "shift", "split_seed", "setting", "method", "seed", "scores"):
+        assert key in result
+    assert (result["dataset"], result["domain"], result["shift"]) == ("good-cbas", "color", "concept")
+    assert {"id_test", "ood_test", "ood_test_by_id_val"} <= result["scores"].keys()
+    assert result["checkpoints"] == len(result["curve"]) == 4
+    assert result["ranks"] == 1
+    assert [point["step"] for point in result["curve"]] == [12, 24, 36, 48]
+    best = max(result["curve"], key=lambda point: point["ood_val"])
+    assert result["scores"]["ood_test"] == best["ood_test"]
+    assert result["scores"]["oracle"]["allowed_for_claims"] is False
+    steps = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert [entry["step"] for entry in steps if "loss" in entry] == list(range(1, 49))
+    logged = {key for entry in steps for key in entry}
+    assert {"alignment", "worst_case_alignment", "uniformity", "cmi_loss", "clusters_used", "lr"} <= logged
+
+
+def test_what_another_process_has_ended_meanwhile_is_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, data = plan("random-init")
+    finish(run, data, tmp_path / "run")
+    result = tmp_path / "run" / "result.json"
+    text = result.read_text()
+    result.unlink()
+
+    @contextmanager
+    def alone_after_another(folder: Path) -> Iterator[None]:
+        result.write_text(text)
+        yield
+
+    monkeypatch.setattr("mario.lab.runs.store.alone_in", alone_after_another)
+    assert list(execute(run, data, tmp_path / "run")) == []
+
+
+def test_a_shift_that_the_dataset_has_not_is_told_before_anything_is_loaded() -> None:
+    with pytest.raises(MarioError, match=r"unknown shift of good-cbas 'concpt'.*did you mean 'concept'"):
+        Run.plan("good-cbas", "grace", shift="concpt")
+    with pytest.raises(MarioError, match="unknown domain of good-cbas"):
+        Run.plan("good-cbas", "grace", domain="color")
+    with pytest.raises(MarioError, match="unknown setting"):
+        Run.plan("good-cbas", "grace", setting="inductve")
+
+
+def test_a_done_run_is_not_repeated_and_another_is_refused(tmp_path: Path) -> None:
+    run, data = plan("random-init")
+    finish(run, data, tmp_path / "run")
+    assert list(execute(run, data, tmp_path / "run")) == []
+    other, data = plan("random-init", hidden_channels=8)
+    with pytest.raises(MarioError, match=r"differs in hidden_channels \(16 there, 8 asked\)"):
+        finish(other, data, tmp_path / "run")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("...")
+    with pytest.raises(MarioError, match="not a run of mario"):
+        finish(run, data, tmp_path / "mine")
+
+
+def test_what_a_kill_leaves_half_written_is_no_obstacle(tmp_path: Path) -> None:
+    run, data = plan("random-init")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".settings.json.abc.part").write_text("{")
+    assert finish(run, data, tmp_path / "run")["method"] == "random-init"
+
+
+def test_two_processes_cannot_share_a_folder(tmp_path: Path) -> None:
+    run, data = plan("random-init")
+    first = execute(run, data, tmp_path / "run")
+    next(first)
+    with pytest.raises(MarioError, match="another process is at work"):
+        finish(run, data, tmp_path / "run")
+    first.close()
+    finish(run, data, tmp_path / "run")
+
+
+def test_a_host_with_the_recipe_is_known_by_one_name() -> None:
+    assert Run.plan("good-cbas", "grace+mario").digest() == Run.plan("good-cbas", "mario").digest()
+
+
+def test_what_is_not_told_is_what_the_card_says() -> None:
+    said = [
+        (r.domain, r.shift, r.setting) for r in (Run.plan(d, "erm") for d in ("good-cbas", "amazon-photo", "elliptic"))
+    ]
+    assert said == [
+        ("color", "concept", "transductive"),
+        ("environment", "concept", "inductive"),
+        ("time", "label", "inductive"),
+    ]
+    assert Run.plan("elliptic", "erm", setting="transductive").setting == "transductive"
+
+
+def test_many_graphs_are_chosen_on_ood_val_and_reported_by_group(tmp_path: Path) -> None:
+    root = write_elliptic(tmp_path / "data", nodes=12)
+    run = Run.plan("elliptic", "grace", given={"hidden_channels": 8, "num_layers": 2, "epochs": 3, "checkpoints": 3, "roots": 20})
+    result = finish(run, run.load(root), tmp_path / "run")
+    best = max(result["curve"], key=lambda point: point["ood_val"])
+    assert result["scores"]["groups"] == {f"T{k}": best[f"T{k}"] for k in range(1, 10)}
+    assert result["scores"]["ood_test"] == best["ood_test"]
+    assert result["scores"]["chosen_on"] == {"ood_test": "ood_val"}
+
+
+def test_the_hash_is_of_the_complete_settings() -> None:
+    digests = {plan()[0].digest(), plan(gamma=0.2)[0].digest(), plan("grace")[0].digest()}
+    assert len(digests) == 3
+    assert plan()[0].digest() == plan(gamma=0.1)[0].digest(), "the default written out is the same run"
+
+
+def test_test_labels_are_out_of_reach_of_training_and_selection(tmp_path: Path) -> None:
+    """With all test labels replaced by wrong ones, the model is the same to the bit and so is the choice."""
+    run, data = plan("erm")
+    honest = finish(run, data, tmp_path / "honest")
+    poisoned = data.clone()
+    tests = data.id_test_mask | data.ood_test_mask
+    poisoned.y = torch.where(tests, (data.y + 1) % 4, data.y)
+    other = finish(run, poisoned, tmp_path / "poisoned")
+    assert (tmp_path / "honest" / "model.safetensors").read_bytes() == (
+        tmp_path / "poisoned" / "model.safetensors"
+    ).read_bytes()
+    for key in ("id_val", "ood_val"):
+        assert honest["scores"][key] == other["scores"][key]
+        assert [point[key] for point in honest["curve"]] == [point[key] for point in other["curve"]]
+    assert honest["scores"]["ood_test"] != other["scores"]["ood_test"], "the scores do read them, after the choice"
+
+
+def test_every_method_is_evaluated_equally_often(tmp_path: Path) -> None:
+    counts = set()
+    for method in ("erm", "grace", "mario", "random-init", "raw-features"):
+        run, data = plan(method, epochs=4)
+        counts.add(finish(run, data, tmp_path / method)["checkpoints"])
+    assert counts == {4}
+
+
+def test_what_does_not_train_is_embedded_once_for_all_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, data = plan("random-init")
+    transform, embedded = RandomInit.transform, []
+    monkeypatch.setattr(RandomInit, "transform", lambda *args: embedded.append(1) or transform(*args))
+    curve = finish(run, data, tmp_path / "run")["curve"]
+    assert len(embedded) == 1
+    model = load(tmp_path / "run" / "model.safetensors")
+    for point in curve:
+        alone = evaluate(model, data, probe=LinearProbe(epochs=5 * 10), seed=run.seed + 7919 * point["step"])
+        assert alone == pytest.approx({name: point[name] for name in alone})
+    assert len({point["train"] for point in curve}) > 1, "each checkpoint has a probe of its own"
+
+
+@pytest.mark.parametrize("method", ["erm", "mario"])
+def test_invariance_is_measured_at_every_checkpoint_where_asked_for(method: str, tmp_path: Path) -> None:
+    run, data = plan(method, epochs=2, checkpoints=2, steps_per_epoch=2, invariance=True)
+    curve = finish(run, data, tmp_path / "asked")["curve"]
+    assert all(0 <= point["align_mean"] <= point["align_worst"] <= 4 for point in curve)
+    assert curve[0]["align_mean"] != curve[1]["align_mean"]
+    run, data = plan(method, epochs=2, checkpoints=2, steps_per_epoch=2)
+    plain = finish(run, data, tmp_path / "plain")["curve"]
+    assert plain == [{k: v for k, v in point.items() if not k.startswith("align")} for point in curve]
+
+
+def test_a_run_is_judged_by_the_probe_that_it_names(tmp_path: Path) -> None:
+    found = {}
+    for probe in ("linear", "optimum", "logistic"):
+        run, data = plan("random-init", epochs=1, checkpoints=1, probe=probe)
+        found[probe] = finish(run, data, tmp_path / probe)["curve"][0]
+        model = load(tmp_path / probe / "model.safetensors")
+        kinds = {
+            "linear": LinearProbe(epochs=5 * 10),
+            "optimum": LinearProbe(solver="optimum"),
+            "logistic": LogisticProbe(),
+        }
+        by_hand = evaluate(model, data, probe=kinds[probe], seed=run.probe_seed(found[probe]["step"]))
+        assert found[probe] == {"step": found[probe]["step"], **by_hand}
+    assert len({str(scores) for scores in found.values()}) == 3
+
+
+def _carry_on(folder: str, kill_at: int = 0, after: float = 0.0) -> None:
+    """A run; some moments after its step ``kill_at``, the process is killed."""
+    torch.set_num_threads(1)
+    run, data = plan(hidden_channels=8, epochs=4, steps_per_epoch=5, roots=50, checkpoints=2)
+    made = itertools.count(1)
+
+    def count(*_: object) -> None:
+        if next(made) == kill_at:
+            threading.Timer(after, os.kill, (os.getpid(), signal.SIGKILL)).start()
+
+    register_optimizer_step_post_hook(count)
+    finish(run, data, Path(folder))
+
+
+def test_killed_at_ten_random_moments_it_ends_with_the_same_bits(tmp_path: Path) -> None:
+    def carry_on(folder: Path, *kill: float) -> int | None:
+        process = forked.context().Process(target=_carry_on, args=(str(folder), *kill))
+        process.start()
+        process.join()
+        return process.exitcode
+
+    assert carry_on(tmp_path / "whole") == 0
+    expected = (tmp_path / "whole" / "model.safetensors").read_bytes()
+    scores = json.loads((tmp_path / "whole" / "result.json").read_text())["scores"]
+    draw = random.Random(0)
+    killed = 0
+    for attempt in range(10):
+        folder = tmp_path / str(attempt)
+        killed += carry_on(folder, draw.randint(1, 20), draw.uniform(0, 0.02)) == -signal.SIGKILL
+        assert carry_on(folder) == 0
+        assert (folder / "model.safetensors").read_bytes() == expected
+        assert json.loads((folder / "result.json").read_text())["scores"] == scores
+    assert killed >= 7, "too few of the kills came before the end to show anything"
+
+
+def test_a_stopped_run_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = 0.0  # moves between epochs and nowhere else
+    monkeypatch.setattr("time.monotonic", lambda: clock)
+    monkeypatch.setattr("time.process_time", lambda: 2 * clock)
+    run, data = plan()
+    for epoch in execute(run, data, tmp_path / "run"):
+        clock += 1
+        if epoch.number == 7:
+            break
+    began, resumed = clock, []
+    for epoch in execute(run, data, tmp_path / "run"):
+        clock += 1
+        resumed.append(epoch.number)
+    assert resumed[:3] == [3, 6, 7], "pauses already done, then the first epoch after the last checkpoint"
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    spent = 6 + clock - began  # epoch 6 is saved when it has been told
+    assert (result["seconds"], result["cpu_seconds"]) == (spent, 2 * spent), "of both sessions"
