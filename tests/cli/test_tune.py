@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from mario.cli import app
 from mario.errors import MarioError, RunFailedError
 from mario.files import read_json
-from mario.lab import tune as tune_module
+from mario.lab.tune import work as tune_module
 from mario.lab.tune.plan import Tuning
 
 TINY = ["hidden_channels=8", "num_layers=1", "epochs=2", "steps_per_epoch=1", "probe_epochs=2", "checkpoints=2"]

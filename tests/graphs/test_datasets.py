@@ -239,7 +239,7 @@ def test_inductive_training_touches_no_other_node(name: str, domain: str, shift:
     [
         ({"name": "good-cbsa"}, "did you mean 'good-cbas'"),
         ({"name": "imagenet"}, "good-cbas, good-webkb, good-twitch, good-cora, webkb, coauthor-cs"),
-        ({"name": "good-cbas", "domain": "color"}, "did you mean 'color'"),
+        ({"name": "good-cbas", "domain": "colour"}, "did you mean 'color'"),
         ({"name": "good-cora", "domain": "words"}, "word, degree would do; did you mean 'word'"),
         ({"name": "good-cbas", "shift": "Concept"}, "did you mean 'concept'"),
         ({"name": "good-cbas", "shift": "sideways"}, "covariate, concept, no_shift"),

@@ -33,7 +33,7 @@ HOSTS = [name for name, cls in REGISTRY.items() if getattr(cls, "host", False)]
 PAPER = sorted({cell.method.partition(" w/o")[0] for cell in paper.cells()} | {"random-init", "raw-features", *HOSTS})
 TABLES = {
     entry.name.removesuffix(".toml"): tomllib.loads(entry.read_text(encoding="utf-8"))
-    for entry in (files("mario.lab") / "settings").iterdir()
+    for entry in (files("mario.lab") / "presets").iterdir()
     if entry.name.endswith(".toml")
 }
 

@@ -76,7 +76,7 @@ def test_a_shift_that_the_dataset_has_not_is_told_before_anything_is_loaded() ->
     with pytest.raises(MarioError, match=r"unknown shift of good-cbas 'concpt'.*did you mean 'concept'"):
         Run.plan("good-cbas", "grace", shift="concpt")
     with pytest.raises(MarioError, match="unknown domain of good-cbas"):
-        Run.plan("good-cbas", "grace", domain="color")
+        Run.plan("good-cbas", "grace", domain="colour")
     with pytest.raises(MarioError, match="unknown setting"):
         Run.plan("good-cbas", "grace", setting="inductve")
 

@@ -54,8 +54,8 @@ def test_a_grid_has_a_row_for_each_point() -> None:
         (('["grace"', '["grac"'), "there is no method 'grac'.*did you mean 'grace'"),
         (('label = "wide"', 'label = "grace"'), "the row in mine.toml 'grace' is there twice"),
         (
-            ("hidden_channels = 16", "hiden = 16"),
-            "good-cbas-covariate, wide: grace has no setting 'hiden'; did you mean",
+            ("hidden_channels = 16", "hiden_channels = 16"),
+            "good-cbas-covariate, wide: grace has no setting 'hiden_channels'; did you mean",
         ),
         (("hidden_channels = 16", "hidden_channels = 0"), "hidden_channels must be at least 1"),
         (('"good-cbas"', '"good-cbs"'), "did you mean 'good-cbas'"),

@@ -12,11 +12,11 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mario.errors import MarioError, RunFailedError
 from mario.files import read_json
-from mario.lab import run as run_module
-from mario.lab import tune as tune_module
 from mario.lab.presets.file import read_settings_file
+from mario.lab.runs import execute as run_module
 from mario.lab.runs import store
 from mario.lab.runs.execute import Run, finish
+from mario.lab.tune import work as tune_module
 from mario.lab.tune.work import (
     Objective,
     Tuning,
