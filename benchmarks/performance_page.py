@@ -262,7 +262,7 @@ def probe(figures: Figures) -> str:
         losses = ", ".join(f"{name} {value:.4f}" for name, value in row["loss"].items())
         step = row["cpu"]["ours"] / row["steps"]
         notes.append(
-            f"{row['problem']}: training loss {losses}; one step of ours takes as long as {step / call:.0f} minimal "
+            f"{row['problem']}: training loss {losses}; one of our steps takes as long as {step / call:.0f} minimal "
             "torch calls."
         )
     return table(["problem", *names], rows) + "\n\n" + "\n".join(f"- {note}" for note in notes)
