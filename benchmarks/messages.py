@@ -19,7 +19,7 @@ from benchmarks.limits import gather_rate
 from benchmarks.measuring import in_turns, medians, parser, save
 from mario.encoders.propagation import Propagation, propagation_matrix
 
-GRAPHS = {"as GOOD-CBAS": (700, 6, 300), "as coauthor-cs": (18_333, 9, 300), "large": (100_000, 10, 128)}
+GRAPHS = {"like GOOD-CBAS": (700, 6, 300), "like coauthor-cs": (18_333, 9, 300), "large": (100_000, 10, 128)}
 
 
 def gather_and_scatter(conv: GCNConv, edges: Tensor, weight: Tensor, x: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ def gather_and_scatter(conv: GCNConv, edges: Tensor, weight: Tensor, x: Tensor) 
 def main() -> None:
     given = parser(__doc__).parse_args()
     torch.set_num_threads(1)
-    graphs = {"as GOOD-CBAS": (700, 6, 300), "small": (2_000, 10, 64)} if given.quick else GRAPHS
+    graphs = {"like GOOD-CBAS": (700, 6, 300), "small": (2_000, 10, 64)} if given.quick else GRAPHS
     rows = []
     for title, (nodes, degree, width) in graphs.items():
         data = random_graph(nodes, features=width, degree=degree)

@@ -1,4 +1,4 @@
-"""The sections of docs/performance.md that are written from figures."""
+"""The sections of docs/performance.md that are generated from figures."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -40,19 +40,19 @@ def machine(figures: Figures) -> str:
     text = table(
         ["limit", "1 thread", "2 threads"],
         [[title, rate(one[key], unit), rate(two[key], unit)] for title, key, unit in rows]
-        + [["smallest call into torch", seconds(one["call_seconds"]), seconds(two["call_seconds"])]],
+        + [["minimal torch call", seconds(one["call_seconds"]), seconds(two["call_seconds"])]],
     )
     dates = sorted({found["machine"]["date"] for found in figures.values()})
     commits = sorted({found["machine"]["commit"] for found in figures.values()})
     quick = " **Quick mode: sizes and rounds too small to quote.**" if limits["quick"] else ""
     return (
         f"{about['cpu']}, {about['cores']} cores, {size(about['memory'])}; Python {about['python']}, "
-        f"torch {about['torch']}; measured {' and '.join(dates)} at {', '.join(commits)}.{quick}\n\n{text}"
+        f"torch {about['torch']}; measured on {' and '.join(dates)} at {', '.join(commits)}.{quick}\n\n{text}"
     )
 
 
 def demands(figures: Figures, where: Path) -> str:
-    """What issue 4 asks for, and what was found."""
+    """The performance targets and the figures measured for them."""
     rows: list[list[str]] = []
 
     def add(what: str, wanted: str, found: str, met: bool) -> None:
@@ -62,52 +62,52 @@ def demands(figures: Figures, where: Path) -> str:
     if step:
         quicker = step["plain"]["cpu"] / step["ours"]["cpu"]
         smaller = step["plain"]["bytes"] / step["ours"]["bytes"]
-        add("a step at 8,000 nodes, CPU time", "5× less", f"{times(quicker)} less", quicker >= 5)
-        add("a step at 8,000 nodes, peak memory over the inputs", "12× less", f"{times(smaller)} less", smaller >= 12)
+        add("one step at 8,000 nodes, CPU time", "5× less", f"{times(quicker)} less", quicker >= 5)
+        add("one step at 8,000 nodes, peak memory above inputs", "12× less", f"{times(smaller)} less", smaller >= 12)
     if "contrast" in figures:
         shares = {row["nodes"]: row["share"] for row in figures["contrast"]["rows"]}
         shown = ", ".join(f"{percent(share)} at {nodes:,}" for nodes, share in shares.items())
-        add("`info_nce` of the matrix-multiply rate, N ≥ 4,000", "80 %", shown, min(shares.values()) >= 0.8)
+        add("`info_nce`, share of the product rate, N ≥ 4,000", "80 %", shown, min(shares.values()) >= 0.8)
         large = figures["contrast"].get("large")
         if large:
             found = f"{size(large['peak'])} at {large['nodes']:,}"
-            add("full-batch InfoNCE of 100,000 nodes, whole process", "2 GiB", found, large["peak"] < 2 * GIB)
+            add("full-batch InfoNCE, 100,000 nodes, whole process", "2 GiB", found, large["peak"] < 2 * GIB)
     if "cbas" in figures:
         cbas = figures["cbas"]
         ratio = cbas["shortened"]["plain"]["whole"] / cbas["shortened"]["ours"]["whole"]
-        found = f"{times(ratio)} less, in proportion from shortened runs"
-        add("a whole run on GOOD-CBAS, CPU time", "6× less", found, ratio >= 6)
+        found = f"{times(ratio)} less, extrapolated from shortened runs"
+        add("full run on GOOD-CBAS, CPU time", "6× less", found, ratio >= 6)
         if "accuracy" in cbas:
             equal = cbas["accuracy"]["paired"]["ood_test"]
             shown = f"{gap_of(equal)}, n = {equal['n']}"
-            # No number of runs shows that two things are equal, only how far apart they can be.
-            verdict = "not told apart" if equal["ci_low"] <= 0 <= equal["ci_high"] else "**no**"
-            what = f"its OOD accuracy less the reference's, runs of {cbas['accuracy']['epochs']} epochs"
+            # No number of runs can show equality, only bound the difference.
+            verdict = "no difference found" if equal["ci_low"] <= 0 <= equal["ci_high"] else "**no**"
+            what = f"full run, OOD accuracy minus the reference's, {cbas['accuracy']['epochs']} epochs"
             rows.append([what, "equal", shown, verdict])
     if "same_run" in figures:
         compared, apart = scores_apart(figures)
         count, steps = len(figures["same_run"]["runs"]), figures["same_run"]["steps"]
-        what = f"its accuracies and the reference's in float64, {count} seeds of {steps} steps"
-        add(what, "equal", f"{compared - len(apart)} of {compared} the same", not apart)
+        what = f"full run, accuracies in float64 and the reference's, {count} seeds of {steps} steps"
+        add(what, "equal", f"{compared - len(apart)} of {compared} identical", not apart)
     if "million" in figures:
         by_method = {row["method"]: row for row in figures["million"]["rows"]}
         peak, above = by_method["mario"]["peak"], figures["million"]["paired"].get("mario, erm")
-        add("MARIO on a million nodes, peak of the whole process", "8 GiB", size(peak), peak < 8 * GIB)
+        add("MARIO on a million nodes, peak of the process", "8 GiB", size(peak), peak < 8 * GIB)
         if above:
-            shown = f"{gap_of(above)}, {above['wins']} of {above['n']} seeds above"
-            add("its OOD accuracy less ERM's", "above", shown, (above["ci_low"] or 0.0) > 0)
+            shown = f"{gap_of(above)}, above for {above['wins']} of {above['n']} seeds"
+            add("MARIO on a million nodes, OOD accuracy minus ERM's", "above 0", shown, (above["ci_low"] or 0.0) > 0)
     if "ranks" in figures:
         kinds = figures["ranks"]["kinds"]
-        # Of the same round, as the machine is not equally quick in all of them.
+        # Ratios within a round, because the speed of the machine varies between rounds.
         gains = [two / one for one, two in zip(kinds["1"]["by_round"], kinds["2"]["by_round"], strict=True)]
         gain = statistics.median(gains)
-        found = f"{gain:.2f}× ({min(gains):.2f} to {max(gains):.2f} in {len(gains)} rounds)"
-        add("two ranks against one on one core, throughput", "1.6×", found, gain >= 1.6)
-    return table(["what", "asked", "found", "met"], rows, left=4) if rows else "Not measured yet."
+        found = f"{gain:.2f}× ({min(gains):.2f} to {max(gains):.2f} over {len(gains)} rounds)"
+        add("throughput of two ranks, relative to one on one core", "1.6×", found, gain >= 1.6)
+    return table(["quantity", "target", "measured", "met"], rows, left=4) if rows else "Not measured yet."
 
 
 def products(row: Mapping[str, Any]) -> float:
-    """Operations of a step in dense products; that with X, which `work` counts, is a sparse one where X is wide."""
+    """Operations of one step in dense products, so without the product with X where X is wide and sparse."""
     return row["work"]["contrast"] if row["wide"] else sum(row["work"].values())
 
 
@@ -129,15 +129,15 @@ def step(figures: Figures) -> str:
                 percent(share),
             ]
         )
-    text = table(["nodes", "ours, CPU", "plain, CPU", "", "ours, peak", "plain, peak", "", "products"], rows)
+    text = table(["nodes", "CPU", "CPU, reference", "ratio", "peak", "peak, reference", "ratio", "product share"], rows)
     again = figures["step"]["again"]
     cpu = again["cpu"]
     ratios = {name: cpu[f"plain:{name}"] / cpu["ours"] for name in ("nothing", "projector", "encoder")}
     return (
-        f"{text}\n\nWhat the prototype steps of the reference run again matters on small graphs. At {again['nodes']:,} "
-        f"nodes it takes {times(ratios['encoder'])} the CPU time of ours when that is the whole network, as the "
-        f"formula has it and in the table; {times(ratios['projector'])} when it is the projector, as in the released "
-        f"code; {times(ratios['nothing'])} when it is nothing, as in ours."
+        f"{text}\n\nOn small graphs, the ratio depends on what the reference recomputes in its prototype steps. At "
+        f"{again['nodes']:,} nodes, the reference takes {times(ratios['encoder'])} our CPU time if it recomputes the "
+        f"whole network, as in the formula and in the table; {times(ratios['projector'])} if it recomputes the "
+        f"projector, as in the released code; and {times(ratios['nothing'])} if it recomputes nothing, as in our code."
     )
 
 
@@ -159,13 +159,13 @@ def contrast(figures: Figures) -> str:
                     percent(row["share"]) if name == "info_nce" else "",
                 ]
             )
-    text = table(["loss", "nodes", "ours", "plain", "ours, peak", "plain, peak", "of the product rate"], rows)
+    text = table(["loss", "nodes", "CPU", "CPU, reference", "peak", "peak, reference", "share of product rate"], rows)
     large = figures["contrast"].get("large")
     if large:
         text += (
-            f"\n\n{large['nodes']:,} nodes on {large['threads']} threads: {seconds(large['wall'])} of wall time, "
-            f"{percent(large['share'])} of the product rate; the whole process, torch and inputs included, peaked at "
-            f"{size(large['peak'])}."
+            f"\n\n{large['nodes']:,} nodes with {large['threads']} threads take {seconds(large['wall'])} of wall time, "
+            f"at {percent(large['share'])} of the product rate. The whole process, including torch and inputs, peaks "
+            f"at {size(large['peak'])}."
         )
     return text
 
@@ -175,31 +175,31 @@ def cbas(figures: Figures) -> str:
     found = figures["cbas"]
     ours, plain = found["shortened"]["ours"], found["shortened"]["plain"]
     titles = {
-        "epoch": f"an epoch of {found['steps_per_epoch']} steps",
-        "pause": "a checkpoint: probe, scores, files",
-        "whole": f"all: {found['epochs']} epochs, {found['checkpoints']} checkpoints",
+        "epoch": f"one epoch of {found['steps_per_epoch']} steps",
+        "pause": "one checkpoint: probe, scores, files",
+        "whole": f"full run: {found['epochs']} epochs, {found['checkpoints']} checkpoints",
     }
     rows = [
         [title, seconds(ours[k]), seconds(plain[k]), times(plain[k] / ours[k]) if ours[k] else ""]
         for k, title in titles.items()
     ]
-    text = "In proportion from shortened runs:\n\n" + table(["CPU time of", "ours", "plain", ""], rows)
+    text = "Extrapolated from shortened runs:\n\n" + table(["CPU time", "ours", "reference", "ratio"], rows)
     done = found.get("accuracy")
     if not done:
-        return text + "\n\nAccuracies have not been compared: `python -m benchmarks.cbas --seeds 5`."
+        return text + "\n\nAccuracies were not compared. Run `python -m benchmarks.cbas --seeds 5`."
     count = done["seeds"]
-    text += f"\n\nAccuracies of runs of {done['epochs']} epochs, seeds 0 to {count - 1}:\n\n"
+    text += f"\n\nAccuracies of full runs of {done['epochs']} epochs, seeds 0 to {count - 1}:\n\n"
     rows = []
     for name, title in (("id_test", "ID accuracy"), ("ood_test", "OOD accuracy")):
         both = [f"{100 * sum(done['scores'][who][name]) / count:.1f} %" for who in ("ours", "plain")]
         pair = done["paired"][name]
         gap = f"{100 * pair['mean_difference']:+.1f} ({100 * pair['ci_low']:+.1f} to {100 * pair['ci_high']:+.1f})"
         rows.append([title, *both, gap, p_value(pair)])
-    return text + table(["mean over seeds", "ours", "plain", "difference (95 %)", "p"], rows)
+    return text + table(["mean over seeds", "ours", "reference", "difference (95 %)", "p"], rows)
 
 
 def scores_apart(figures: Figures) -> tuple[int, list[float]]:
-    """How many scores of the runs in float64 were compared, and those differences that are not 0."""
+    """The number of scores compared in float64, and the differences that are not 0."""
     rows = [row for run in figures["same_run"]["runs"] for row in run["checkpoints"]]
     gaps = [abs(row["ours"][name] - row["plain"][name]) for row in rows for name in row["ours"]]
     return len(gaps), [gap for gap in gaps if gap]
@@ -209,7 +209,14 @@ def scores_apart(figures: Figures) -> tuple[int, list[float]]:
 def same_run(figures: Figures) -> str:
     found = figures["same_run"]
     compared, apart = scores_apart(figures)
-    header = ["seed", "losses", "weights", "embeddings", "nodes with another label", "OOD accuracy, ours and plain"]
+    header = [
+        "seed",
+        "losses",
+        "weights",
+        "embeddings",
+        "nodes labeled differently",
+        "OOD accuracy, ours and reference",
+    ]
     rows = []
     for run in found["runs"]:
         last = run["checkpoints"][-1]
@@ -217,8 +224,8 @@ def same_run(figures: Figures) -> str:
         scores = f"{100 * last['ours']['ood_test']:.1f} %, {100 * last['plain']['ood_test']:.1f} %"
         gaps = [f"{value:.0e}" for value in (run["loss"], last["weights"], last["embeddings"])]
         rows.append([str(run["seed"]), *gaps, str(labels), scores])
-    others = f", others differ by up to {100 * max(apart):.1f} points" if apart else ""
-    return f"{compared - len(apart)} of {compared} scores are the same{others}.\n\n" + table(header, rows)
+    others = f"; the others differ by up to {100 * max(apart):.1f} points" if apart else ""
+    return f"{compared - len(apart)} of {compared} scores are identical{others}.\n\n" + table(header, rows)
 
 
 @needs("messages")
@@ -241,8 +248,8 @@ def messages(figures: Figures) -> str:
                 seconds(row["gather_seconds"]),
             ]
         )
-    head = ["graph", "nodes", "edges", "width", "ours", "PyG", "", "torch's CSR"]
-    return table([*head, "ours, making Ã", "PyG, making Ã", "gathering alone"], rows)
+    head = ["graph", "nodes", "edges", "width", "ours", "PyG", "ratio", "torch CSR"]
+    return table([*head, "building Ã, ours", "building Ã, PyG", "gather only"], rows)
 
 
 @needs("probe", "limits")
@@ -255,8 +262,8 @@ def probe(figures: Figures) -> str:
         losses = ", ".join(f"{name} {value:.4f}" for name, value in row["loss"].items())
         step = row["cpu"]["ours"] / row["steps"]
         notes.append(
-            f"{row['problem']}: training loss {losses}; a step of ours takes as long as {step / call:.0f} of the "
-            "smallest calls into torch."
+            f"{row['problem']}: training loss {losses}; one of our steps takes as long as {step / call:.0f} minimal "
+            "torch calls."
         )
     return table(["problem", *names], rows) + "\n\n" + "\n".join(f"- {note}" for note in notes)
 
@@ -279,10 +286,10 @@ def sampling(figures: Figures) -> str:
         ]
         for row in found["rows"]
     ]
-    head = ["sampler", "set-up", "nodes", "edges", "sample", "train", "sample / train", "plain", "reading rows"]
+    head = ["sampler", "setup", "nodes", "edges", "sample", "train", "sample / train", "PyG", "time reading rows"]
     return (
-        f"{found['nodes']:,} nodes, {found['edges']:,} edges, {found['features']} features; a GCN of 2 layers, "
-        f"{found['hidden_channels']} wide.\n\n{table(head, rows)}"
+        f"{found['nodes']:,} nodes, {found['edges']:,} edges, {found['features']} features; a 2-layer GCN with "
+        f"{found['hidden_channels']} hidden channels.\n\n{table(head, rows)}"
     )
 
 
@@ -290,7 +297,7 @@ def sampling(figures: Figures) -> str:
 def startup(figures: Figures) -> str:
     commands = figures["startup"]["commands"]
     rows = [[f"`{name}`", seconds(both["cpu"]), seconds(both["wall"])] for name, both in commands.items()]
-    return table(["a fresh interpreter", "CPU", "wall"], rows)
+    return table(["fresh interpreter", "CPU", "wall"], rows)
 
 
 @needs("batches")
@@ -311,21 +318,21 @@ def batches(figures: Figures) -> str:
     ]
     head = [
         "nodes",
-        "a batch",
-        "wall a batch",
-        "CPU a batch",
-        "batches an epoch",
-        "an epoch",
+        "nodes per batch",
+        "wall per batch",
+        "CPU per batch",
+        "batches per epoch",
+        "wall per epoch",
         "peak",
-        "making the graph",
+        "graph generation",
     ]
     first, last = found[0], found[-1]
     growth = last["epoch_wall"] / first["epoch_wall"]
     more = (last["peak"] - first["peak"]) / (last["nodes"] - first["nodes"])
     return (
-        f"{table(head, rows, left=0)}\n\nFrom the first row to the last the nodes grow "
-        f"{last['nodes'] / first['nodes']:.1f} times, the time of an epoch {growth:.1f} times; each further node adds "
-        f"{more:.1f} bytes to the peak."
+        f"{table(head, rows, left=0)}\n\nFrom the first row to the last, the number of nodes grows "
+        f"{last['nodes'] / first['nodes']:.1f} times and the time per epoch {growth:.1f} times. Each additional node "
+        f"adds {more:.1f} bytes to the peak."
     )
 
 
@@ -333,7 +340,7 @@ def batches(figures: Figures) -> str:
 def full_batch(figures: Figures) -> str:
     found = figures["full_batch"]
     rows = [[row["method"], f"{row['peak_gib']:.2f} GiB", seconds(row["wall"])] for row in found["rows"]]
-    return table(["method", "peak of the whole process", "wall"], rows)
+    return table(["method", "peak of the process", "wall"], rows)
 
 
 @needs("million")
@@ -348,10 +355,10 @@ def million(figures: Figures) -> str:
         ]
         for row in found["rows"]
     ]
-    text = table(["method", "ID test, %", "OOD test, %", "CPU", "peak of the whole process"], rows)
+    text = table(["method", "ID test, %", "OOD test, %", "CPU", "peak of the process"], rows)
     tests = [
-        f"{pair.replace(', ', ' less ')}, OOD: {gap_of(test)}, {test['wins']} of {test['n']} above, "
-        f"p = {p_value(test)} by Wilcoxon's test"
+        f"{pair.replace(', ', ' − ')}, OOD: {gap_of(test)}, above in {test['wins']} of {test['n']} pairs, "
+        f"Wilcoxon p = {p_value(test)}"
         for pair, test in found["paired"].items()
     ]
     seeds = ", ".join(map(str, found["seeds"]))
@@ -369,14 +376,14 @@ def less_than_exact(figures: Figures) -> str:
             score = f"{100 * row['mean']:.1f} ± {100 * row['sd']:.1f} %"
             what = f"{dataset}, {found['steps']} steps"
             rows.append([what, name, str(row["pairs"]), score, gap, seconds(row["cpu"])])
-    return table(["dataset", "variant", "n", "OOD accuracy", "less the exact one's (95 %)", "CPU"], rows, left=2)
+    return table(["dataset", "variant", "n", "OOD accuracy", "minus exact (95 %)", "CPU"], rows, left=2)
 
 
 @needs("ranks")
 def ranks(figures: Figures) -> str:
     found = figures["ranks"]
     alone = found["kinds"]["1"]["batches_per_second"]
-    titles = {"1": "1 rank", "2": "2 ranks", "4": "4 ranks on 2 cores", "2 apart": "2 processes, unconnected"}
+    titles = {"1": "1 rank", "2": "2 ranks", "4": "4 ranks on 2 cores", "2 apart": "2 independent processes"}
     rows = []
     for kind, title in titles.items():
         one = found["kinds"][kind]
@@ -391,12 +398,12 @@ def ranks(figures: Figures) -> str:
                 seconds(sent["seconds"]) if sent["calls"] else "",
             ]
         )
-    head = ["", "batches a second", "", "messages a step", "their size", "in messages, a step"]
+    head = ["", "batches per second", "speedup", "messages per step", "bytes per step", "message time per step"]
     return f"Batches of {found['batch_nodes']:,.0f} nodes.\n\n{table(head, rows)}"
 
 
 def limits_of(figures: Figures, where: Path) -> str:
-    """Which limit each part is at: the time that its work would take at the limit, as a share of what it took."""
+    """The limit of each part: the time its work would take at the limit, as a share of the measured time."""
     if "limits" not in figures:
         return "Not measured yet."
     one = figures["limits"]["threads"]["1"]
@@ -405,7 +412,7 @@ def limits_of(figures: Figures, where: Path) -> str:
     def add(part: str, took: float, bound: float, limit: str) -> None:
         share = bound / took
         cached = share > 1.05 and limit.startswith("reading")
-        said = f"{percent(share)}: rows come from cache" if cached else percent(share)
+        said = f"{percent(share)} (rows are cached)" if cached else percent(share)
         rows.append([part, limit, seconds(took), seconds(bound), said])
 
     if "contrast" in figures:
@@ -415,16 +422,16 @@ def limits_of(figures: Figures, where: Path) -> str:
     if "step" in figures:
         for row in figures["step"]["rows"]:
             if row["nodes"] in (1_000, 8_000) and row["threads"] == 1:
-                title = f"a step, {row['nodes']:,} nodes" + (", sparse words" if row["wide"] else "")
+                title = f"one step, {row['nodes']:,} nodes" + (", sparse words" if row["wide"] else "")
                 add(title, row["ours"]["cpu"], products(row) / row["matmul_flops"], "matrix products")
     if "messages" in figures:
         for row in figures["messages"]["rows"]:
             title = f"message passing, {row['nodes']:,} nodes"
-            add(title, row["cpu"]["ours"], row["gather_seconds"] / 2, "reading a row for every edge")
+            add(title, row["cpu"]["ours"], row["gather_seconds"] / 2, "reading one row per edge")
     if "probe" in figures:
         for row in figures["probe"]["rows"]:
             flops, calls = row["flops"] / one["matmul_flops"], 11 * row["steps"] * one["call_seconds"]
-            limit = "matrix products" if flops > calls else "eleven small calls a step"
+            limit = "matrix products" if flops > calls else "eleven small calls per step"
             add(f"the probe, {row['problem']}", row["cpu"]["ours"], max(flops, calls), limit)
     if "sampling" in figures:
         for row in figures["sampling"]["rows"]:
@@ -438,8 +445,8 @@ def limits_of(figures: Figures, where: Path) -> str:
     if "ranks" in figures:
         kinds = figures["ranks"]["kinds"]
         two, apart = (1 / kinds[kind]["batches_per_second"] for kind in ("2", "2 apart"))
-        add("two ranks, a batch", two, apart, "two cores without a message")
-    return table(["part", "limit", "took", "at the limit", "share"], rows, left=2)
+        add("two ranks, one batch", two, apart, "two cores without messages")
+    return table(["part", "limit", "measured", "at the limit", "share"], rows, left=2)
 
 
 PERFORMANCE: dict[str, Section] = {

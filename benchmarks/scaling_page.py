@@ -1,4 +1,4 @@
-"""The sections of docs/scaling.md that are written from figures."""
+"""The sections of docs/scaling.md that are generated from figures."""
 
 from pathlib import Path
 
@@ -14,18 +14,18 @@ def measured_rates(figures: Figures, where: Path) -> str:
         return "Not measured yet: batches, ranks."
     middle = sorted(rates.step_seconds)[len(rates.step_seconds) // 2]
     rows = [
-        ["t, a step of one rank on one core", seconds(middle)],
-        ["n, nodes in its batch", f"{rates.batch_nodes:,.0f}"],
-        ["c, longer while the other core works", f"{rates.contention:.2f}×"],
-        ["m, messages in a step", f"{rates.messages:.0f}"],
-        ["B, bytes in them", size(rates.message_bytes)],
-        ["a short message between two ranks here", seconds(rates.latency)],
-        ["large messages between two ranks here", rate(rates.bandwidth, "B")],
-        ["w, what a message costs two training ranks beyond that", seconds(rates.waiting)],
+        ["t, one step of one rank on one core", seconds(middle)],
+        ["n, nodes per batch", f"{rates.batch_nodes:,.0f}"],
+        ["c, slowdown while the other core is busy", f"{rates.contention:.2f}×"],
+        ["m, messages per step", f"{rates.messages:.0f}"],
+        ["B, bytes per step in these messages", size(rates.message_bytes)],
+        ["latency of a short message between two ranks", seconds(rates.latency)],
+        ["bandwidth of large messages between two ranks", rate(rates.bandwidth, "B")],
+        ["w, extra cost per message while two ranks train", seconds(rates.waiting)],
         ["M₀, memory of a rank without the graph", size(rates.base_bytes)],
-        ["μ, bytes for each node of the graph", f"{rates.node_bytes:.1f}"],
+        ["μ, bytes per node of the graph", f"{rates.node_bytes:.1f}"],
     ]
-    return table(["measured", ""], rows)
+    return table(["rate", "measured"], rows)
 
 
 def predictions(figures: Figures, where: Path) -> str:
@@ -43,7 +43,7 @@ def predictions(figures: Figures, where: Path) -> str:
         for count, cost in cost_model.table(rates, ETHERNET)
     ]
     disk = cost_model.table(rates, ETHERNET, [1])[0][1].disk
-    head = ["ranks", "memory a rank", "sent a rank and step", "a step", "an epoch"]
+    head = ["ranks", "memory per rank", "sent per rank and step", "time per step", "time per epoch"]
     return f"{table(head, rows, left=0)}\n\nThe graph takes {size(disk)} on disk."
 
 
@@ -60,14 +60,14 @@ def held_against(figures: Figures, where: Path) -> str:
         ]
         for row in rows
     ]
-    text = table(["ranks on 2 cores", "predicted, batches a second", "measured", "off by"], shown, left=0)
+    text = table(["ranks on 2 cores", "predicted batches per second", "measured", "error"], shown, left=0)
     two, four = (next(row for row in rows if row["ranks"] == count) for count in (2, 4))
-    said = " and ".join(f"{name} {four[name] / two[name]:.2f}×" for name in ("predicted", "measured"))
+    gains = " and ".join(f"{four[name] / two[name]:.2f}× ({name})" for name in ("predicted", "measured"))
     off = [row for row in rows if abs(row["predicted"] / row["measured"] - 1) > 0.2]
     doubt = (
-        f" More than 20 % off for {' and '.join(str(row['ranks']) for row in off)} ranks: the model misses something."
+        f" The error is above 20 % for {' and '.join(str(row['ranks']) for row in off)} ranks: the model is incomplete."
     )
-    return f"{text}\n\nFour ranks on two cores against two: {said} the throughput.{doubt if off else ''}"
+    return f"{text}\n\nFour ranks on two cores have {gains} the throughput of two ranks.{doubt if off else ''}"
 
 
 SCALING: dict[str, Section] = {"rates": measured_rates, "predictions": predictions, "check": held_against}

@@ -1,4 +1,4 @@
-"""Figures as they are read: numbers with their units, tables, and sections that say what is missing."""
+"""Formatting of figures: numbers with units, Markdown tables, and sections that name missing parts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -40,7 +40,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> 
 
 
 def needs(*parts: str) -> Callable[[Callable[[Figures], str]], Section]:
-    """A section that is written where the figures of ``parts`` are there, and says what is missing where not."""
+    """A section that is rendered if all ``parts`` have figures, and names the missing parts otherwise."""
 
     def wrap(render: Callable[[Figures], str]) -> Section:
         def write(figures: Figures, where: Path) -> str:
@@ -53,7 +53,7 @@ def needs(*parts: str) -> Callable[[Callable[[Figures], str]], Section]:
 
 
 def gap_of(paired: Mapping[str, Any]) -> str:
-    """A difference in points and its interval, which few pairs do not have."""
+    """A difference in points, with its interval if there are enough pairs for one."""
     gap = f"{100 * paired['mean_difference']:+.1f} points"
     if paired["ci_low"] is None:
         return gap
