@@ -46,7 +46,7 @@ def test_few_graphs_are_a_batch_and_seeds_repeat() -> None:
 
 
 def test_wrong_input_is_named() -> None:
-    with pytest.raises(MarioError, match="per_batch must be a whole number of at least 1"):
+    with pytest.raises(MarioError, match="per_batch must be an integer of at least 1"):
         Graphs(rings(3, 5), per_batch=0)
     with pytest.raises(MarioError, match="data has no batch"):
         Graphs(Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]])), per_batch=1)
