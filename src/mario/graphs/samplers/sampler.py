@@ -24,7 +24,7 @@ class Sampler(ABC):
 
     def __init__(self, data: Data) -> None:
         self.data = data
-        self.num_nodes = check_graph(data)
+        self.num_nodes = checked_nodes(data)
         tensors = [key for key, value in data if isinstance(value, Tensor) and value.dim() and key != "edge_index"]
         self._edge_keys = [key for key in tensors if data.is_edge_attr(key)]
         self._node_keys = [key for key in tensors if key not in self._edge_keys and data[key].size(0) == self.num_nodes]
@@ -58,7 +58,7 @@ class Sampler(ABC):
         return batch
 
 
-def check_graph(data: Data) -> int:
+def checked_nodes(data: Data) -> int:
     """The number of nodes; `MarioError` if ``data`` cannot be sampled."""
     num_nodes = count_nodes(data)
     if not num_nodes:
