@@ -9,10 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
+from mario.encoders.adjacency import Normalization, entries
 from mario.encoders.attention import Attended
 from mario.encoders.norm import BatchNorm
 from mario.encoders.precision import Reducible
-from mario.encoders.propagation import Normalization, Propagation, entries, propagation_of, remembered
+from mario.encoders.propagation import Propagation, propagation_of, remembered
 from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix, Features, rows_of
 from mario.graphs.paging import release
