@@ -44,6 +44,9 @@ class Encoder(Reducible):
     """
 
     normalization: ClassVar[Normalization | None] = None
+    supports_features = True
+    supports_edge_weight = True
+    supports_edge_attr = False
     _compiled_finish: Callable[[int, Tensor], Tensor] | None = None
 
     def __init__(
