@@ -89,7 +89,15 @@ class Encoder(Reducible):
         """The layer's output from the transformed messages that arrived and the nodes' own features."""
         raise NotImplementedError
 
-    def forward(self, x: FeatureMatrix, edge_index: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def forward(
+        self,
+        x: FeatureMatrix,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
         """One row a node. ``generator`` draws the dropout masks.
 
         ``edge_index`` may also be a ready propagation matrix, sparse CSR with a row for each node that receives. It
