@@ -38,7 +38,8 @@ def encode(encoder: nn.Module, data: Data, generator: torch.Generator | None = N
     """
     edges = {name: data[name] for name in EDGE_INPUTS if name in data and takes(encoder, name)}
     if isinstance(encoder, FeatureEncoder):
-        return encoder(data.x, data.edge_index, **edges, generator=generator)
+        own: Tensor = encoder(data.x, data.edge_index, **edges, generator=generator)
+        return own
     x = dense(data.x)
     rows = run(encoder, x, data.edge_index, **edges, generator=generator)
     if not isinstance(rows, Tensor) or rows.dim() != 2 or rows.size(0) != x.size(0):

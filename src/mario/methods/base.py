@@ -9,7 +9,6 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -158,10 +157,9 @@ class Method(Estimator, nn.Module):
         identity |= {name: described(value) for name, value in self.get_params().items()}
         identity |= {"graph": fingerprint(graph)} if folder else {}
         epochs = train(self, graph, seed=seed, folder=Path(folder) if folder else None, identity=identity)
-        with closing(with_progress(epochs, self.epochs) if verbose else epochs) as passing:
-            for epoch in passing:
-                if callback is not None and callback(epoch) is True:
-                    break
+        for epoch in with_progress(epochs, self.epochs) if verbose else epochs:
+            if callback is not None and callback(epoch) is True:
+                break
         return self
 
     def fit_transform(self, data: Data, **fit_arguments: Any) -> Tensor:

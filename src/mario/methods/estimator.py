@@ -2,7 +2,6 @@
 
 import dataclasses
 import inspect
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from mario.errors import MarioError
@@ -100,7 +99,6 @@ class Estimator:
         )
 
 
-@cache
 def _fields(cls: type) -> dict[str, "dataclasses.Field[Any]"]:
     return {field.name: field for field in dataclasses.fields(cls)}
 

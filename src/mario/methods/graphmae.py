@@ -90,10 +90,14 @@ class GraphMAE(Method):
 
     def decode(self, h: Tensor, edge_index: Tensor, masked: Tensor, rows: Tensor) -> Tensor:
         """Features of ``rows``, reconstructed with the embeddings of ``masked`` nodes hidden from the decoder."""
+        rebuilt: Tensor
+        if self.decoder != "mlp":
+            h = h.index_fill(0, masked, 0.0)
         if self.decoder == "mlp":
-            return self.decoder_(h[rows])
-        h = h.index_fill(0, masked, 0.0)
-        if self.decoder == "gat":
-            return self.decoder_(h, edge_index)[rows]
-        # A GCN layer, P(HW) + b, as (PH)W + b: only the rows that are scored get as many columns as the features.
-        return self.decoder_(propagation_of(edge_index, h.size(0), dtype=h.dtype)(h)[rows])
+            rebuilt = self.decoder_(h[rows])
+        elif self.decoder == "gat":
+            rebuilt = self.decoder_(h, edge_index)[rows]
+        else:
+            # A GCN layer, P(HW) + b, as (PH)W + b: only the rows that are scored get as many columns as the features.
+            rebuilt = self.decoder_(propagation_of(edge_index, h.size(0), dtype=h.dtype)(h)[rows])
+        return rebuilt

@@ -195,7 +195,8 @@ class WithRecipe(TwoView):
         loss = h_u.new_zeros(())
         for _ in range(self.prototype_steps):
             optimizer.zero_grad(set_to_none=True)
-            loss = self.prototypes_.loss(*(self.project(h, generator) for h in (h_u, h_v)), self.prototype_tau, **self._entropy)
+            z_u, z_v = self.project(h_u, generator), self.project(h_v, generator)
+            loss = self.prototypes_.loss(z_u, z_v, self.prototype_tau, **self._entropy)
             loss.backward()
             ranks.sum_gradients(p for group in optimizer.param_groups for p in group["params"])
             optimizer.step()

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from mario.encoders.apply import encode
+from mario.encoders.apply import encode, takes
 from mario.methods.base import register
 from mario.methods.gae import GAE
 from mario.methods.settings import setting
@@ -39,14 +39,18 @@ class VGAE(GAE):
     def build(self, in_channels: int, num_classes: int) -> None:
         if isinstance(self.encoder, nn.Module):
             super().build(in_channels, num_classes)
-            self.mean_, self.log_std_ = (nn.Linear(self.out_channels_, self.out_channels_) for _ in range(2))
-            return
-        width, last = in_channels, {"num_layers": 1, "batch_norm": False, "dropout": 0.0, "last_activation": False}
-        self.encoder_ = nn.Identity()
-        if self.num_layers > 1:
+        elif self.num_layers > 1:
             self.encoder_ = self.make_encoder(in_channels, num_layers=self.num_layers - 1, last_activation=True)
-            width = self.hidden_channels
-        self.mean_, self.log_std_ = self.make_encoder(width, **last), self.make_encoder(width, **last)
+        width = self.hidden_channels if self.num_layers > 1 else in_channels
+        self.mean_, self.log_std_ = self._head(width), self._head(width)
+
+    def _head(self, width: int) -> nn.Module:
+        if isinstance(self.encoder, nn.Module):
+            return nn.Linear(self.out_channels_, self.out_channels_)
+        return self.make_encoder(width, num_layers=1, batch_norm=False, dropout=0.0, last_activation=False)
+
+    def uses(self, name: str) -> bool:
+        return super().uses(name) or takes(self.mean_, name)
 
     def posterior(self, data: Data, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation of q, one row per node."""
