@@ -278,6 +278,8 @@ class Method(Estimator, nn.Module):
                 "last_activation": self.last_activation,
                 **changes,
             }
+            if self.edge_channels_ and cls.supports_edge_attr:
+                facts["edge_dim"] = self.edge_channels_
             encoder = cls(in_channels, **facts)
             self.out_channels_ = facts["hidden_channels"]
         return self.reduced(encoder)
@@ -341,10 +343,12 @@ def bare_graph(data: Data) -> Data:
 
 
 def in_default_type(graph: Data) -> Data:
-    """``graph`` with its features and edge data in torch's default type."""
+    """``graph`` with its features and edge data in torch's default type, and ``edge_attr`` as a matrix."""
     for key in ("x", *EDGE_INPUTS):
         if key in graph:
             graph[key] = graph[key].to(torch.get_default_dtype())
+    if "edge_attr" in graph and graph.edge_attr.dim() == 1:
+        graph.edge_attr = graph.edge_attr.unsqueeze(1)
     return graph
 
 
