@@ -120,7 +120,9 @@ class TestEveryMethod:
         data = trial.data()
         models = [trial.make() for _ in range(3)]
         state = torch.get_rng_state()
-        first, again, other = (m.fit(data, seed=seed).transform(data) for m, seed in zip(models, (0, 0, 1), strict=True))
+        first, again, other = (
+            m.fit(data, seed=seed).transform(data) for m, seed in zip(models, (0, 0, 1), strict=True)
+        )
         assert torch.equal(first, again)
         assert trial.name == "raw-features" or not torch.equal(first, other)
         assert torch.equal(state, torch.get_rng_state()), "fit must leave torch's default generator alone"

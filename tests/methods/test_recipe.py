@@ -128,7 +128,9 @@ def test_only_prototypes_move_in_the_inner_steps() -> None:
     model, graph = built(prototype_lr=0.1)
     before = {k: v.clone() for k, v in model.named_parameters()}
     with torch.no_grad():
-        model._move_prototypes(*(model.encode(view) for view in model.make_views(graph, torch.Generator().manual_seed(0))))
+        model._move_prototypes(
+            *(model.encode(view) for view in model.make_views(graph, torch.Generator().manual_seed(0)))
+        )
     moved = {k for k, v in model.named_parameters() if not torch.equal(v, before[k])}
     assert moved == {"prototypes_.weight"}
     assert not any(p is model.prototypes_.weight for p in model.trained())

@@ -76,7 +76,7 @@ class Method(Estimator, nn.Module):
     """
 
     # fmt: off
-    encoder: str | nn.Module = setting("gcn", choices=tuple(ENCODERS), help="kind of convolution, or any module that maps (x, edge_index) to one row per node")
+    encoder: str | nn.Module = setting("gcn", choices=tuple(ENCODERS), help="kind of convolution, or any module that maps (x, edge_index) to one row per node")  # noqa: RUF009
     hidden_channels: int = setting(300, low=1, search=(64, 128, 256, 300, 512), help="width of the encoder and of the embeddings")
     num_layers: int = setting(3, low=1, search=(1, 2, 3, 4), help="number of convolutions")
     batch_norm: bool = setting(True, search=(False, True), help="batch norm after each convolution")

@@ -47,7 +47,9 @@ class GAE(Method):
             edge_index, _ = subgraph(batch.seed_mask, edge_index, relabel_nodes=True, num_nodes=z.size(0))
             z = z[batch.seed_mask]
         if z.size(0) < 2:
-            raise MarioError(f"{self.name} predicts which pairs of nodes have an edge and cannot be trained on one node")
+            raise MarioError(
+                f"{self.name} predicts which pairs of nodes have an edge and cannot be trained on one node"
+            )
         if self.reconstruction == "full":
             return full_reconstruction(z, edge_index)
         # Without any edge, non-edges still say which nodes are far apart.

@@ -62,7 +62,9 @@ class MVGRL(TwoView):
     def check_together(self) -> None:
         super().check_together()
         if self.views is not None:
-            raise MarioError("the views of MVGRL are the graph and its diffusion, which `diffusion` chooses: leave views=None")
+            raise MarioError(
+                "the views of MVGRL are the graph and its diffusion, which `diffusion` chooses: leave views=None"
+            )
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)

@@ -157,7 +157,7 @@ class Projecting(TwoView):
     """
 
     # fmt: off
-    projector: str | nn.Module | None = setting(None, choices=("linear", "identity"), help="linear, identity, or any module that maps rows to rows; None is the method's own")
+    projector: str | nn.Module | None = setting(None, choices=("linear", "identity"), help="linear, identity, or any module that maps rows to rows; None is the method's own")  # noqa: RUF009
     # fmt: on
 
     def own_projector(self) -> nn.Module:
