@@ -203,7 +203,7 @@ def test_graphs_without_what_an_evaluation_needs() -> None:
     for num_classes in (3, None):
         empty = shifted(num_classes=num_classes)
         empty.train_mask[:] = False
-        with pytest.raises(MarioError, match="train_mask holds none"):
+        with pytest.raises(MarioError, match="train_mask has none"):
             evaluate(model, empty)
 
 
@@ -236,7 +236,7 @@ class TestMany:
         with pytest.raises(MarioError, match=r"an embedding has 59 rows for 60 in data; use transform\(data\)"):
             evaluate_many([data.x[1:]], data)
         data.train_mask[:] = False
-        with pytest.raises(MarioError, match="train_mask holds none"):
+        with pytest.raises(MarioError, match="train_mask has none"):
             evaluate_many([data.x], data)
         del data.y
         with pytest.raises(MarioError, match="an evaluation needs labels y and a train_mask"):

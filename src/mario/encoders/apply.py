@@ -1,5 +1,6 @@
 """Calling an encoder: one of ours, or any ``nn.Module`` that maps ``(x, edge_index)`` to one row per node."""
 
+import copy
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -7,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedTensorMixin
 from torch_geometric.data import Data
 
 from mario.encoders.protocol import FeatureEncoder
@@ -139,15 +141,15 @@ def encoder_width(encoder: nn.Module, in_channels: int, edge_channels: int = 0) 
     pair = Data(x=torch.ones(2, in_channels, device=device), edge_index=torch.tensor([[0, 1], [1, 0]], device=device))
     if edge_channels:
         pair.edge_attr = torch.ones(2, edge_channels, device=device)
-    return _width(encoder, lambda: encode(encoder, pair), f"a graph with {in_channels} features per node")
+    return _width(encoder, lambda module: encode(module, pair), f"a graph with {in_channels} features per node")
 
 
 def projector_width(projector: nn.Module, in_channels: int) -> int:
     """The number of columns that ``projector`` returns, from a pass over two rows."""
     rows = torch.ones(2, in_channels, device=_device(projector))
 
-    def project() -> Tensor:
-        out = projector(rows)
+    def project(module: nn.Module) -> Tensor:
+        out = module(rows)
         if not isinstance(out, Tensor) or out.dim() != 2 or out.size(0) != 2:
             raise ValueError("it must return one row for each row")
         return out
@@ -155,19 +157,18 @@ def projector_width(projector: nn.Module, in_channels: int) -> int:
     return _width(projector, project, f"rows of {in_channels} numbers")
 
 
-def _width(module: nn.Module, call: Callable[[], Tensor], what: str) -> int:
-    training = module.training
-    module.eval()
+def _width(module: nn.Module, call: Callable[[nn.Module], Tensor], what: str) -> int:
+    lazy = any(isinstance(part, UninitializedTensorMixin) for part in (*module.parameters(), *module.buffers()))
     try:
         with torch.no_grad():
-            return call().size(1)
+            if lazy:  # this pass makes its weights
+                call(module)
+            return call(copy.deepcopy(module).eval()).size(1)  # a copy: a pass may change what the module counts
     except MarioError:
         raise
     except Exception as error:
         reason = (str(error).splitlines() or [""])[0]
         raise MarioError(f"{type(module).__name__} cannot be applied to {what}: {reason}") from error
-    finally:
-        module.train(training)
 
 
 def _device(module: nn.Module) -> torch.device:

@@ -316,7 +316,7 @@ class Method(Estimator, nn.Module):
 
     def trained(self) -> list[nn.Parameter]:
         """The parameters that the optimizer of the loop moves."""
-        return list(self.parameters()) or [nn.Parameter(torch.empty(0))]
+        return [p for p in self.parameters() if p.requires_grad] or [nn.Parameter(torch.empty(0))]
 
     # Checks ---------------------------------------------------------------------------------------------------------
 

@@ -49,9 +49,6 @@ class BGRL(DropAndMask):
         # Not a copy of the online weights: the authors draw them anew.
         self.target_ = self.make_encoder(in_channels).requires_grad_(False)
 
-    def trained(self) -> list[nn.Parameter]:
-        return [p for p in super().trained() if p.requires_grad]
-
     def encode(self, view: Data, generator: torch.Generator | None = None) -> Side:
         """(H of the online encoder, its prediction, H of the target encoder)."""
         h = self.represent(view, generator)

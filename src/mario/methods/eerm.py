@@ -115,7 +115,7 @@ class EERM(ERM):
         weighted = [torch.zeros_like(p) for p in parameters]
         for source in sources:
             risk = self.risk(batch, known, source, generator)
-            gradients = torch.autograd.grad(risk, parameters)
+            gradients = torch.autograd.grad(risk, parameters, materialize_grads=True)
             risks.append(risk.detach())
             # The weight of a risk's gradient, 2 (R_k - mean) / (K - 1) + β / K, has the mean of risks that are yet to
             # come: sums of ∇R_k and of (R_k - R_1) ∇R_k are enough to put it in afterwards.

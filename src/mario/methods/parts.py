@@ -21,7 +21,7 @@ PARTS = ("encoder", "projector", "views")
 
 def fresh(module: nn.Module) -> nn.Module:
     """A copy of ``module`` to train: its weights are drawn anew if it has ``reset_parameters``, else kept."""
-    made = copy.deepcopy(module).requires_grad_(True)
+    made = copy.deepcopy(module)
     reset = getattr(made, "reset_parameters", None)
     if callable(reset):
         reset()
