@@ -310,7 +310,7 @@ def test_run_settings_hold_names_only() -> None:
     assert "views" not in mario.GRACE().settings()
     with pytest.raises(MarioError, match=r"encoder is torch_geometric.*GCN, an object of Python, .* use a name"):
         mario.GRACE(encoder=GCN(4, 8, 1)).settings()
-    with pytest.raises(MarioError, match="views is .*DropEdges"):
+    with pytest.raises(MarioError, match=r"views is .*DropEdges"):
         mario.GRACE(views=(DropEdges(0.1), DropEdges(0.1))).settings()
 
 

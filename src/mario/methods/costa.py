@@ -66,7 +66,7 @@ class COSTA(Projecting, DropAndMask):
         u, v = (self.project(half, generator) for half in both.tensor_split(2, dim=1))
         if self.negatives == "both":
             return info_nce(u, v, self.tau)
-        # InfoNCE given one cluster that holds all rows has its negatives in the other view only.
+        # InfoNCE given one cluster with all rows has its negatives in the other view only.
         one = torch.zeros(rows, dtype=torch.long, device=u.device)
         return (conditional_mi(u, v, one, one, self.tau) + conditional_mi(v, u, one, one, self.tau)) / 2
 

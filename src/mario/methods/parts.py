@@ -83,7 +83,7 @@ def described(value: Any) -> Any:
 
 
 def is_object(value: Any) -> bool:
-    """Whether a setting holds objects, which no file can."""
+    """Whether a setting is an object or a pair of objects, which cannot be written to a file."""
     return described(value) is not value
 
 

@@ -8,7 +8,7 @@ from mario.methods.recipe import with_recipe
 
 
 def find(name: str) -> type[Method]:
-    """The method called ``name`` on the command line: ``grace``, ``mario``, or a host with the recipe, ``costa+mario``."""
+    """The class of a method by its name: ``grace``, ``mario``, or a host with the recipe, ``costa+mario``."""
     base, plus, recipe = name.partition("+")
     if base in REGISTRY and not plus:
         return REGISTRY[base]

@@ -28,13 +28,14 @@ from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures
 class RoSA(Projecting, DropAndMask):
     """RoSA: A Robust Self-Aligned Framework for Node-Node Graph Contrastive Learning (Zhu et al., IJCAI 2022).
 
-    A view of a root is the subgraph of a random walk with restart from it. The two views of a root, walked independently,
-    hold different nodes and are compared by g-EMD, the cost of moving the one set of embeddings to the other; views of
-    other roots are pushed apart. The features of the first view are perturbed adversarially.
+    A view of a root is the subgraph of a random walk with restart from it. The two views of a root come from independent
+    walks and have different nodes. They are compared by g-EMD, the cost of moving one set of embeddings to the other;
+    views of other roots are pushed apart. The features of the first view are perturbed adversarially. ``views`` are
+    applied to the subgraphs.
 
-    A step contrasts ``contrast_roots`` roots of the batch, whatever the size of the graph, in groups of ``contrast_group``
-    drawn anew in every step: the sum over the other roots of a group stands for the sum over all. Under the recipe, its
-    adversary takes the place of this one, which ``robust`` no longer switches.
+    A step contrasts ``contrast_roots`` roots of the batch, for graphs of any size, in random groups of
+    ``contrast_group``: the sum over the other roots of a group estimates the sum over all. The recipe replaces this
+    adversary by its own, and ``robust`` then has no effect.
 
     Example:
         >>> import mario
@@ -46,7 +47,7 @@ class RoSA(Projecting, DropAndMask):
     # fmt: off
     tau: float = setting(0.4, low=1e-6, search=(0.1, 0.2, 0.4, 0.5, 0.7, 0.8), help="temperature of the contrast")
     contrast_roots: int = setting(128, low=2, search=(128, 256), help="roots that a step contrasts, or all if there are fewer")
-    contrast_group: int = setting(32, low=0, search=(0, 32), help="about how many of them are contrasted with one another, drawn in each step; 0 is all")
+    contrast_group: int = setting(32, low=0, search=(0, 32), help="about how many of them are contrasted with each other, drawn in each step; 0 is all")
     walk_length: int = setting(10, low=1, search=(10, 20), help="steps of a walk")
     restart: float = setting(0.5, low=0.0, high=1.0, search=(0.0, 0.5, 0.8), help="probability that a step of a walk is a return to its root")
     topology: bool = setting(True, search=(False, True), help="let the cost within a positive pair grow with the hops between nodes")
@@ -73,7 +74,7 @@ class RoSA(Projecting, DropAndMask):
         return self.views_of(batch, self.draw_roots(batch, generator), generator)
 
     def draw_roots(self, batch: Data, generator: torch.Generator | None = None) -> Tensor:
-        """Distinct nodes, from the seeds where the batch has such."""
+        """Distinct nodes, from the seeds if the batch has seeds."""
         nodes = count_nodes(batch)
         allowed = batch.seed_mask.nonzero().view(-1) if "seed_mask" in batch else None
         most = nodes if allowed is None else allowed.numel()
@@ -87,8 +88,8 @@ class RoSA(Projecting, DropAndMask):
     def views_of(self, batch: Data, roots: Tensor, generator: torch.Generator | None = None) -> tuple[Data, Data]:
         """Two views of the same roots: disjoint unions of their subgraphs, in the order of ``roots``.
 
-        A view says in ``root_rows`` where the roots are, in ``members`` [roots, widest subgraph] which of its rows each
-        subgraph holds (−1 beyond them), and in ``hops`` how far each of them is from each in the other view.
+        A view has the positions of the roots in ``root_rows``, the rows of each subgraph in ``members``
+        [roots, widest subgraph], padded with −1, and in ``hops`` the distances to the nodes of the other view.
         """
         nodes = count_nodes(batch)
         csr = CSR(to_undirected(batch.edge_index, num_nodes=nodes), nodes)
@@ -146,8 +147,8 @@ class RoSA(Projecting, DropAndMask):
         if not self.robust:
             return super().step(batch, generator)
         alpha, beta = self.make_views(batch, generator)
-        # β is the same in all ascent steps, so its gradients are gathered at Z and go back through the encoder once. In the
-        # running statistics of batch norm it counts as often as it would pass, each time after α.
+        # β is the same in all ascent steps, so its gradients are summed at Z and go back through the encoder once. In the
+        # running statistics of batch norm it counts as often as if it had passed each time after α.
         with NotedStatistics(self) as noted:
             roots, z, *rest = self.encode(beta, generator)
         noted.undo()
@@ -180,7 +181,7 @@ class RoSA(Projecting, DropAndMask):
 def walk_views(
     x: Tensor, csr: CSR, roots: Tensor, length: int, restart: float, generator: torch.Generator | None = None
 ) -> Data:
-    """The subgraphs of random walks with restart, one a root and disjoint from the others: what walks saw and no more.
+    """The subgraphs of random walks with restart, one per root, disjoint from each other.
 
     A step goes back to the root with probability ``restart`` and to a uniform neighbor otherwise. A subgraph has the
     nodes of its walk and, in both directions, the edges it went along; that of a root without neighbors is the root.
@@ -217,9 +218,8 @@ def walk_views(
 def hops_between(alpha: Data, beta: Data, csr: CSR, *, exact: bool = True) -> Tensor:
     """Hops [roots, n, m] between the nodes of a root's subgraphs in two views; ``csr`` has edges in both directions.
 
-    The exact ones take a search through the whole graph. The others run through nodes of the two subgraphs only:
-    equal nodes and neighbors are exact, further ones may seem further than they are by a way round. Nothing is out of
-    reach, as the root joins all nodes.
+    Exact distances need a search through the whole graph. The others use nodes of the two subgraphs only: they are
+    exact for equal nodes and neighbors and may be too large for others. All are finite, as the root connects all nodes.
 
     Example:
         >>> csr = CSR(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
@@ -232,13 +232,13 @@ def hops_between(alpha: Data, beta: Data, csr: CSR, *, exact: bool = True) -> Te
     if exact:
         sources, position = a.unique(return_inverse=True)
         return _search(csr, sources)[position.unsqueeze(2), b.unsqueeze(1)]
-    # A root's own nodes stand for the padding too, so that all K nodes of a row are of its two subgraphs.
+    # The padding repeats a node of the root, so that all K nodes of a row belong to its two subgraphs.
     a, b = (torch.where(v.members < 0, n[:, :1], n) for v, n in ((alpha, a), (beta, b)))
     return _search_within(csr, torch.cat([a, b], dim=1))[:, : a.size(1), a.size(1) :]
 
 
 def _search(csr: CSR, sources: Tensor) -> Tensor:
-    """Breadth-first distances [sources, N] in the whole graph; N where there is no way."""
+    """Breadth-first distances [sources, N] in the whole graph; N if there is no path."""
     nodes = csr.starts.numel() - 1
     adjacency = sparse_csr(
         csr.starts, csr.others, torch.ones(csr.others.numel(), device=sources.device), (nodes, nodes)

@@ -72,7 +72,7 @@ class TwoView(Method):
         return h
 
     def encode(self, view: Data, generator: torch.Generator | None = None) -> Side:
-        """Z = p_ω ∘ g_θ, and whatever else of this view is contrasted."""
+        """Z = p_ω ∘ g_θ, and anything else of this view that is contrasted."""
         return self.project(self.represent(view, generator), generator)
 
     def lean_encode(self, view: Data, generator: torch.Generator | None = None) -> Side:
