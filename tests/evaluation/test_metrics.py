@@ -1,12 +1,17 @@
 """Metrics, worked by hand and against scikit-learn."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 from torch import Tensor
+from torch_geometric.data import Data
 
+import mario
 from mario.errors import MarioError
-from mario.evaluation import score
+from mario.evaluation import METRICS, Metric, score
 
 
 def logits_of(predicted: list[int], classes: int) -> Tensor:
@@ -77,9 +82,32 @@ def test_errors_say_what_is_wrong() -> None:
     logits, y = torch.zeros(3, 2), torch.tensor([1, 1, 1])
     with pytest.raises(MarioError, match="metric must be one of accuracy, roc_auc, f1, got 'recall'"):
         score(logits, y, "recall")
-    with pytest.raises(MarioError, match="there is no node to take the accuracy of"):
+    with pytest.raises(MarioError, match="there is no node to compute the accuracy of"):
         score(logits[:0], y[:0])
     with pytest.raises(MarioError, match="ROC-AUC needs nodes of two classes, all 3 are of class 1"):
         score(logits, y, "roc_auc")
     with pytest.raises(MarioError, match="the predictions hold NaN"):
         score(torch.tensor([[0.0, float("nan")]]), torch.tensor([1]))
+
+
+def test_a_metric_is_declared_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One entry, and data that names it is scored by it."""
+
+    def error_free(logits: Tensor, y: Tensor) -> float:
+        return float((logits.argmax(1) == y).all())
+
+    monkeypatch.setitem(METRICS, "error_free", Metric("no error at all", error_free))
+    logits, y = logits_of([0, 1, 1], 2), torch.tensor([0, 1, 1])
+    assert score(logits, y, "error_free") == 1.0
+    data = Data(x=torch.eye(3), edge_index=torch.empty(2, 0, dtype=torch.long), y=y)
+    data.train_mask, data.ood_test_mask = torch.tensor([True, True, False]), torch.tensor([False, False, True])
+    data.metric = "error_free"
+    scores = mario.evaluate(mario.RawFeatures(epochs=1).fit(data), data)
+    assert scores.keys() == {"train", "ood_test"}
+    assert scores["train"] == 1.0
+
+
+def test_titles_are_there_without_torch() -> None:
+    code = "import sys, mario.evaluation.metrics as m; print(m.METRICS['roc_auc'].title, 'torch' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["ROC-AUC", "False"]

@@ -11,10 +11,10 @@ EPSILON = 1e-8
 """Kingma and Ba's, and torch's."""
 
 TRANSPOSED = 2**18
-"""Up to this many numbers, about what a core's own cache holds, products with a copy of zᵀ are the quicker ones."""
+"""Up to this many numbers, about the size of a core's cache, products with a copy of zᵀ are faster."""
 
 SPARSE = 1 / 16
-"""Up to this share of entries that are not 0, in a z too large for that, sparse products are the quicker ones."""
+"""In a larger z, sparse products are faster up to this share of nonzero entries."""
 
 
 @torch.no_grad()
@@ -24,14 +24,15 @@ def adam_layers(
     """Weights ``[e, s, classes, d]`` and biases ``[e, s, classes]`` of linear layers after ``epochs`` steps of Adam.
 
     Adam is Kingma and Ba's (ICLR 2015), on the mean cross-entropy of all rows. Its gradient for weights W is
-    (P − Y)ᵀ z / n, with P the softmax of the logits and Y the labels one-hot, so nothing has to be recorded to go
-    back. Layers over the same embedding are stacked into one product; embeddings into one batch of products.
+    (P − Y)ᵀ z / n, with P the softmax of the logits and Y the labels one-hot, so autograd is not
+    needed. Layers over the same embedding are stacked into one product; embeddings into one batch of products.
 
     Args:
         z: Training rows of e embeddings, ``[e, n, d]``.
         y: Labels ``[n]``.
-        classes: How many there are.
-        seeds: For each embedding those of its s layers' first weights, uniform within 1/√d as in ``nn.Linear``.
+        classes: Number of classes.
+        seeds: For each embedding, the seeds of the initial weights of its s layers, uniform within 1/√d as in
+            ``nn.Linear``.
         epochs: Steps.
         lr: Learning rate.
 
@@ -43,7 +44,7 @@ def adam_layers(
     """
     count, n, d = z.shape
     rows = len(seeds[0]) * classes
-    # All weights and biases are one buffer, so that an operation of Adam is one call: small steps cost what calls cost.
+    # All weights and biases are one buffer, so that an operation of Adam is one call: small steps cost mostly calls.
     values, gradient, mean, square, root = z.new_zeros(5, count * rows * (d + 1)).unbind()
     weight, bias = _split(values, count, rows, d)
     weight_gradient, bias_gradient = _split(gradient, count, rows, d)
@@ -56,7 +57,7 @@ def adam_layers(
                 start.copy_(drawn)
     products = _SparseProducts(z[0]) if _is_sparse(z) else _Products(z)
     truth = F.one_hot(y, classes).T.to(z.dtype, memory_format=torch.contiguous_format)
-    # Classes stand before rows: the softmax then runs over neighbors in memory at once.
+    # Classes come before rows: the softmax is then vectorized over adjacent rows.
     logits, errors = z.new_empty(2, count, rows, n).unbind()
     by_class, by_class_errors = (x.view(count, -1, classes, n) for x in (logits, errors))
     for step in range(1, epochs + 1):
@@ -88,7 +89,7 @@ class _Products:
 
 
 class _SparseProducts:
-    """The same of one z that is mostly 0, such as counts of words."""
+    """The same for one z that is mostly 0, such as word counts."""
 
     def __init__(self, z: Tensor) -> None:
         self.z, self.across = z.to_sparse_csr(), z.t().to_sparse_csr()

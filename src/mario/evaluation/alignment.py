@@ -1,4 +1,4 @@
-"""How far two views of a graph lie apart in the embedding: on average, and in the worst case."""
+"""The distance between the embeddings of two views of a graph: on average, and in the worst case."""
 
 import torch
 import torch.nn.functional as F
@@ -8,7 +8,6 @@ from torch_geometric.data import Data
 from mario.errors import MarioError
 from mario.graphs import check_graph
 from mario.methods import GRACE, Method
-from mario.methods.base import bare_graph
 from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures, View
 
 _ROWS = 1024
@@ -17,24 +16,24 @@ _ROWS = 1024
 def invariance(
     model: Method, data: Data, *, seed: int = 0, pairs: int = 8, epsilon: float = 1e-3, steps: int = 3
 ) -> dict[str, float]:
-    """L_align and L_align* of a fitted method (MARIO, Definition 2), by one yardstick for all methods.
+    """L_align and L_align* of a fitted method (MARIO, Definition 2), measured in the same way for all methods.
 
-    The views are GRACE's standard ones, of the whole graph, whatever views a method was trained on and whether it knows
-    views at all: distances under one method's views say nothing beside those under another's. What is compared
-    is the embedding that is kept. A two-view method's alignment on its own views stands in its log.
+    The views are GRACE's default ones, of the whole graph, for every method, as distances under different views cannot
+    be compared. The embedding is the one that ``transform`` returns. The alignment of a two-view method on its own
+    views is in its log.
 
     ``align_mean`` is the mean over nodes and ``pairs`` random pairs of views of the squared distance of unit rows.
-    ``align_worst`` is the mean over nodes of the largest distance that a pair has. One more pair takes part in it: of
-    the pair that is farthest apart one view is moved farther by ``steps`` ascent steps on its features, none of which
-    changes by more than ``epsilon``. So the worst case is never below the mean.
+    ``align_worst`` is the mean over nodes of the largest distance of any pair. It includes one more pair: the one with
+    the largest mean distance, with one view moved by ``steps`` ascent steps on its features, none of which changes by
+    more than ``epsilon``. So the worst case is never below the mean.
 
     Args:
         model: A fitted method.
         data: The graph, or the set of graphs.
-        seed: Of the views; the same seed gives every model the same views.
-        pairs: How many pairs of views are drawn.
-        epsilon: ε, how far the adversary may move a feature; by default that of the recipe.
-        steps: M, its ascent steps; likewise.
+        seed: For the views; the same seed gives every model the same views.
+        pairs: Number of pairs of views.
+        epsilon: ε, the largest change of a feature; the default is that of the recipe.
+        steps: M, the number of ascent steps; likewise.
 
     Example:
         >>> import mario
@@ -45,11 +44,10 @@ def invariance(
     """
     if pairs < 1:
         raise MarioError(f"pairs must be at least 1, got {pairs}")
-    model._require_fitted()
+    model.check_fitted()
     check_graph(data)
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    graph = bare_graph(data).to(device)
-    graph.x = graph.x.to(torch.get_default_dtype())
+    graph = model.embeddable(data)
+    device = graph.x.device
     generator = torch.Generator().manual_seed(seed)
     first, second = standard_views()
     model.eval()
@@ -66,8 +64,8 @@ def invariance(
     alpha, beta = hardest
     with torch.no_grad():
         other = model.embed(beta)
-    # Start and steps together keep within ε. By sign, as the paper's step has the norm over all ranks in it and an
-    # evaluation is rank 0's alone.
+    # Start and steps together stay within ε. Steps are by sign: the paper's step needs the norm over all ranks, and
+    # only rank 0 evaluates.
     adversary = AdversarialFeatures(
         epsilon / (steps + 1), steps, "sign", loss=lambda view: distances(model.embed(view), other).mean()
     )
@@ -78,13 +76,13 @@ def invariance(
 
 
 def distances(u: Tensor, v: Tensor) -> Tensor:
-    """‖u_i − v_i‖² of every row i at unit length, some rows at a time: embeddings may be as wide as the features."""
+    """‖u_i − v_i‖² of every row i at unit length, in blocks of rows: embeddings may be as wide as the features."""
     parts = zip(u.split(_ROWS), v.split(_ROWS), strict=True)
     return torch.cat([(F.normalize(a, dim=1) - F.normalize(b, dim=1)).square().sum(1) for a, b in parts])
 
 
 def standard_views() -> tuple[View, View]:
-    """GRACE's two views as they are by default, features written out."""
+    """GRACE's two default views, with features as a matrix."""
     grace = GRACE()
     return (
         Chain(MaskFeatures(grace.mask_features_1), DropEdges(grace.drop_edges_1)),

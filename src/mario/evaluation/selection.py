@@ -1,22 +1,21 @@
-"""Which checkpoint is reported: rules with names."""
+"""Named rules that choose the checkpoint to report."""
 
 from collections.abc import Mapping, Sequence
 
 from mario.errors import MarioError
 
 RULES: dict[str, str | None] = {"id_val": "id_val", "ood_val": "ood_val", "last": None, "oracle": "ood_test"}
-"""What each rule looks at. ``oracle`` looks at the test set: a bound to compare with, not allowed for claims."""
+"""The score that each rule maximizes. ``oracle`` uses the test set: a bound to compare with, not allowed for claims."""
 
 ALLOWED_FOR_CLAIMS = ("id_val", "ood_val", "last")
 
 
 def select(rule: str, scores: Sequence[Mapping[str, float]]) -> int:
-    """The position of the checkpoint that ``rule`` chooses; the earliest where several are best.
+    """The position of the checkpoint that ``rule`` chooses; the earliest one if several are best.
 
     Args:
         rule: ``id_val``, ``ood_val``, ``last`` or ``oracle``.
-        scores: For each checkpoint the scores that the rule may look at. Give it no others: a rule that is not
-            ``oracle`` is not shown test scores.
+        scores: For each checkpoint the scores that the rule may use. Pass no others: only ``oracle`` gets test scores.
 
     Example:
         >>> select("ood_val", [{"ood_val": 0.5}, {"ood_val": 0.7}, {"ood_val": 0.7}])

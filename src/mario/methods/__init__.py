@@ -1,7 +1,7 @@
-"""One file a method, each the wiring of views, encoders and contrast; the recipe makes MARIO of any that contrasts.
+"""One file per method, each combining views, encoders and a contrast; the recipe can be laid over any two-view method.
 
-Whatever a module of this package registers is found here by its class's name, ``mario.methods.GRACE``. Methods of other
-packages are found too, if they name the module that registers them as an entry point of the group ``mario.methods``.
+Every method that a module of this package registers is here by the name of its class, ``mario.methods.GRACE``. Methods
+of other packages are found if their module is an entry point of the group ``mario.methods``.
 """
 
 import warnings
@@ -13,16 +13,17 @@ from typing import Any
 from mario.methods.base import REGISTRY, Method, register
 from mario.methods.recipe import MARIO as MARIO
 from mario.methods.recipe import RELEASED, Recipe
-from mario.methods.registry import find, load
+from mario.methods.registry import find
+from mario.methods.saving import load
 from mario.methods.settings import parse_setting, setting
-from mario.methods.two_view import DropAndMask, Side, TwoView, embeddings
+from mario.methods.two_view import DropAndMask, Projecting, Side, TwoView, embeddings
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 for _point in entry_points(group=__name__):
     try:
         _point.load()
-    except Exception as error:  # one broken plug-in must not take all methods with it
+    except Exception as error:  # one broken plug-in must not break all methods
         warnings.warn(f"methods of {_point.value} are left out: {error}", UserWarning, stacklevel=2)
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "RELEASED",
     "DropAndMask",
     "Method",
+    "Projecting",
     "Recipe",
     "Side",
     "TwoView",
@@ -44,7 +46,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    for cls in REGISTRY.values():  # not the list above: others may have registered theirs since
+    for cls in REGISTRY.values():  # not the list above: more may be registered since
         if cls.__name__ == name:
             return cls
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.encoders.apply import dense, encode
 from mario.graphs.features import Features, is_wide
 from mario.graphs.subgraph import subgraph
 from mario.methods.base import register
@@ -21,18 +22,18 @@ from mario.methods.settings import setting
 class EERM(ERM):
     """Handling Distribution Shifts on Graphs: An Invariance Perspective (Wu et al., ICLR 2022).
 
-    Graphs are edited until they disagree, and the model must do equally well on all of them.
+    Generators edit the graph until the risks differ, and the model must do equally well on all edited graphs.
 
-    Each of K generators flips ``edits`` edges into every node, drawn from a softmax over the nodes that they may come
-    from. REINFORCE moves the generators towards a higher variance of the K risks; the model then descends on
-    variance + β · mean (Eq. 6). Generators start anew at every optimizer step, as in the authors' code for
-    Amazon-Photo, and so see ``inner_steps`` - 1 updates before the model learns from their graphs; with
-    ``outer="first"`` they see none, and further inner steps, which come to nothing, are left out.
+    Each of K generators flips ``edits`` edges into every node, with sources drawn from a softmax. REINFORCE moves the
+    generators towards a higher variance of the K risks; the model then descends on variance + β · mean (Eq. 6).
+    Generators are reset at every optimizer step, as in the authors' code for Amazon-Photo, and so get
+    ``inner_steps`` - 1 updates before the model learns from their graphs. With ``outer="first"`` they get none, and
+    further inner steps, which would have no effect, are skipped.
 
-    Up to ``exact_nodes`` nodes in a batch, a generator has a logit for each pair of nodes. Above, it has one for each
-    of ``candidates`` nodes a node, drawn uniformly at each step: the objective is the same, and so is the distribution
+    Up to ``exact_nodes`` nodes in a batch, a generator has a logit for each pair of nodes. Above, it has logits for
+    ``candidates`` sources per node, drawn uniformly at each step: the objective is the same, and so is the distribution
     of the edits before the first update. Generators that are never updated draw uniformly from all nodes and have no
-    logits at all. No graph is ever made dense, and the gradient of one risk is taken before the next graph is encoded:
+    logits. No graph is made dense, and the gradient of one risk is computed before the next graph is encoded, so that
     memory does not grow with K.
 
     Example:
@@ -44,19 +45,21 @@ class EERM(ERM):
 
     # fmt: off
     generators: int = setting(10, low=2, search=(3, 5, 10), help="K, context generators, each with its own edited graph")
-    inner_steps: int = setting(1, low=1, search=(1, 5), help="T, draws of the K graphs, the generators moving in between")
+    inner_steps: int = setting(1, low=1, search=(1, 5), help="T, draws of the K graphs, with an update of the generators between two draws")
     edits: int = setting(1, low=0, search=(1, 2, 5), help="edges into each node that a generator flips")
-    generator_lr: float = setting(1e-2, low=0.0, search=(1e-4, 1e-3, 5e-3, 1e-2), help="learning rate of the generators, which move only if inner_steps > 1")
+    generator_lr: float = setting(1e-2, low=0.0, search=(1e-4, 1e-3, 5e-3, 1e-2), help="learning rate of the generators, which are updated only if inner_steps > 1")
     beta: float = setting(1.0, low=0.0, search=(0.5, 1.0, 3.0), help="weight of the mean risk beside the variance")
-    beta_growth: float = setting(1.0, low=0.0, search=(1.0, 10.0), help="what beta is multiplied by, linearly, until training ends; 10 in GOOD")
+    beta_growth: float = setting(1.0, low=0.0, search=(1.0, 10.0), help="factor by which beta has grown, linearly, at the end of training; 10 in GOOD")
     outer: str = setting("last", choices=("last", "first"), help="inner step whose graphs the model learns from; first as in the authors' code")
-    edited: str = setting("graph", choices=("graph", "training_nodes"), help="all of the batch, or only what its training nodes span as in GOOD")
+    edited: str = setting("graph", choices=("graph", "training_nodes"), help="the whole batch, or only the subgraph of its training nodes as in GOOD")
     self_loops: bool = setting(False, search=(False, True), help="flip edges from a node to itself too, as in the authors' code")
     exact_nodes: int = setting(1000, low=0, help="nodes in a batch up to which any edge may be flipped")
     candidates: int = setting(64, low=1, search=(16, 64, 256), help="nodes that a flipped edge may come from in larger batches")
     # fmt: on
 
     levels: ClassVar[tuple[str, ...]] = ("node",)
+    uses_edge_data: ClassVar[bool] = False
+    """Edges that a generator puts in have neither weights nor attributes."""
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
@@ -66,18 +69,18 @@ class EERM(ERM):
         if self.edited == "training_nodes":
             batch = subgraph(batch, batch.train_mask)
         known = batch.train_mask & batch.seed_mask if "seed_mask" in batch else batch.train_mask
-        if not known.any() or known.numel() < 2:  # a sampled subgraph may hold no training node, or hardly any
+        if not known.any() or known.numel() < 2:  # a sampled subgraph may have no training node
             return {}
-        if is_wide(batch.x):  # all graphs have the same features, whose product with the first weight is made once
+        if is_wide(batch.x):  # all graphs have the same features, which are multiplied or made dense once
             batch = copy.copy(batch)
-            batch.x = Features(batch.x)
+            batch.x = Features(batch.x) if self.takes_features else dense(batch.x)
         return self.descend(batch, known, self.explore(batch, known, generator), generator)
 
     def explore(self, batch: Data, known: Tensor, generator: torch.Generator) -> Tensor:
-        """The nodes that flipped edges come from, [K, nodes, edits], by generators that were trained on this batch."""
+        """The sources of flipped edges, [K, nodes, edits], from generators trained on this batch."""
         nodes = known.numel()
         updates = self.inner_steps - 1 if self.outer == "last" else 0
-        if not updates:  # logits that are all drawn alike and that nothing has moved
+        if not updates:  # logits that were never updated
             return draw_uniformly(self.generators, nodes, self.edits, generator).to(known.device)
         allowed = candidate_nodes(nodes, nodes if nodes <= self.exact_nodes else self.candidates, generator)
         allowed = allowed.to(known.device).expand(self.generators, -1, -1)
@@ -99,8 +102,8 @@ class EERM(ERM):
         flips = torch.stack([source.reshape(-1), target.reshape(-1)])
         if not self.self_loops:
             flips = flips[:, flips[0] != flips[1]]
-        edge_index = flip_edges(batch.edge_index, flips, known.numel())
-        logits = self.head_(self.encoder_(batch.x, edge_index, generator))
+        edited = Data(x=batch.x, edge_index=flip_edges(batch.edge_index, flips, known.numel()))
+        logits = self.head_(encode(self.encoder_, edited, generator))
         return F.cross_entropy(logits[known], batch.y[known])
 
     def descend(self, batch: Data, known: Tensor, sources: Tensor, generator: torch.Generator) -> dict[str, float]:
@@ -112,10 +115,10 @@ class EERM(ERM):
         weighted = [torch.zeros_like(p) for p in parameters]
         for source in sources:
             risk = self.risk(batch, known, source, generator)
-            gradients = torch.autograd.grad(risk, parameters)
+            gradients = torch.autograd.grad(risk, parameters, materialize_grads=True)
             risks.append(risk.detach())
-            # The weight of a risk's gradient, 2 (R_k - mean) / (K - 1) + β / K, has the mean of risks that are yet to
-            # come: sums of ∇R_k and of (R_k - R_1) ∇R_k are enough to put it in afterwards.
+            # The weight of a risk's gradient, 2 (R_k - mean) / (K - 1) + β / K, contains the mean of all risks, which is
+            # not known yet: sums of ∇R_k and of (R_k - R_1) ∇R_k are enough to add it at the end.
             for total, deviation, gradient in zip(plain, weighted, gradients, strict=True):
                 total.add_(gradient)
                 deviation.add_(gradient * (risks[-1] - risks[0]))
@@ -134,7 +137,7 @@ class EERM(ERM):
 def candidate_nodes(num_nodes: int, size: int, generator: torch.Generator | None = None) -> Tensor:
     """``size`` distinct nodes for each node, [nodes, size]: all of them in order, or a uniform draw.
 
-    The draw is one set of distances round a ring on which the nodes are put at random: each node's candidates are a
+    The draw is one set of distances around a ring on which the nodes have random places. Each node's candidates are a
     uniform sample without replacement, at a cost of nodes × size.
 
     Example:
@@ -153,7 +156,7 @@ def candidate_nodes(num_nodes: int, size: int, generator: torch.Generator | None
 
 
 def draw_uniformly(generators: int, num_nodes: int, edits: int, generator: torch.Generator | None = None) -> Tensor:
-    """``edits`` distinct nodes for each generator and node, [K, nodes, edits], each set of them as likely as any other.
+    """``edits`` distinct nodes for each generator and node, [K, nodes, edits], uniform over all such sets.
 
     Example:
         >>> draw_uniformly(1, 2, 2).sort().values
@@ -178,17 +181,17 @@ def draw(logits: Tensor, edits: int, generator: torch.Generator | None = None) -
     p = logits.detach().softmax(dim=2)
     picks = torch.empty(*p.shape[:2], 0, dtype=torch.int64, device=p.device)
     for _ in range(min(edits, p.size(2))):
-        # One uniform number a row and the inverse of the distribution function: a tenth of the time of multinomial.
+        # One uniform number per row and the inverse of the distribution function: ten times faster than multinomial.
         mass = p.scatter(2, picks, 0.0).cumsum(dim=2)
         total = mass[..., -1:]
         level = torch.rand(total.shape, generator=generator).to(total) * total
-        level = torch.minimum(level, total.nextafter(torch.zeros_like(total)))  # rounded up, it would hit no column
+        level = torch.minimum(level, total.nextafter(torch.zeros_like(total)))  # rounded up, it would select no column
         picks = torch.cat([picks, torch.searchsorted(mass, level, right=True)], dim=2)
     return picks
 
 
 def log_probability(logits: Tensor, picks: Tensor) -> Tensor:
-    """Log-probability of all that :func:`draw` drew, in the order drawn: a column that is gone leaves the softmax.
+    """Log-probability of the picks of :func:`draw`, in their order: a column that was picked leaves the softmax.
 
     Example:
         >>> log_probability(torch.zeros(1, 1, 4), torch.tensor([[[2, 0]]])).exp()
@@ -200,7 +203,7 @@ def log_probability(logits: Tensor, picks: Tensor) -> Tensor:
 
 
 def flip_edges(edge_index: Tensor, flips: Tensor, num_nodes: int) -> Tensor:
-    """A + B ∘ (Ā - A): the ``flips`` (distinct) that are edges are taken out, the others put in. Repeated edges count once.
+    """A + B ∘ (Ā - A): ``flips`` (distinct) that are edges are removed, the others added. Repeated edges count once.
 
     Example:
         >>> flip_edges(torch.tensor([[0, 1], [1, 2]]), torch.tensor([[0, 2], [1, 0]]), 3)

@@ -16,6 +16,7 @@ from mario.encoders.norm import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
 from mario.methods.base import Method, hosts, register
+from mario.methods.estimator import documented
 from mario.methods.grace import GRACE
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView, embeddings
@@ -24,9 +25,9 @@ from mario.views import AdversarialFeatures
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class WithRecipe(TwoView):
-    """What the recipe adds to its host, as a mixin: see :func:`Recipe`.
+    """The settings and steps that the recipe adds to its host, as a mixin: see :func:`Recipe`.
 
-    Where the paper and the released code differ, both are values of a setting; docs/paper-and-code.md lists them.
+    Where the paper and the released code differ, a setting has a value for each; docs/paper-and-code.md lists them.
     """
 
     # fmt: off
@@ -34,7 +35,7 @@ class WithRecipe(TwoView):
     epsilon: float = setting(1e-3, low=0.0, search=(1e-4, 1e-3, 1e-2), help="ε: size of the start and of an ascent step")
     ascent_steps: int = setting(3, low=1, search=(1, 3, 5), help="M: ascent steps, each a backward pass")
     ascent: str = setting("frobenius", choices=("frobenius", "sign"), help="ε·∇/‖∇‖_F (paper) or ε·sign(∇) (released)")
-    perturb: str = setting("alpha", choices=("alpha", "both"), help="which view is perturbed")
+    perturb: str = setting("alpha", choices=("alpha", "both"), help="the view that is perturbed")
     conditional: bool = setting(True, help="subtract conditional mutual information; false is 'w/o cmi'")
     gamma: float = setting(0.1, low=0.0, search=(0.001, 0.01, 0.1, 0.5, 1.0), help="γ: weight of the conditional term")
     cmi_tau: float = setting(1.0, low=1e-6, search=(0.2, 0.5, 1.0), help="temperature of the conditional term")
@@ -44,22 +45,22 @@ class WithRecipe(TwoView):
     clusters: int = setting(100, low=1, search=(10, 50, 100, 200, 300), help="|C|: number of prototypes")
     prototype_steps: int = setting(10, low=0, search=(1, 5, 10, 20), help="l: prototype steps before each encoder step")
     prototype_lr: float = setting(1e-3, low=0.0, search=(1e-3, 1e-4, 1e-5), help="learning rate of the prototypes")
-    prototype_optimizer: str = setting("adam", choices=("adam", "sgd"), help="made anew for each l steps, as released")
+    prototype_optimizer: str = setting("adam", choices=("adam", "sgd"), help="a new one for each l steps, as released")
     prototype_weight_decay: float = setting(0.0, low=0.0, search=(0.0, 1e-5), help="0 (paper), 1e-5 (released)")
     prototype_tau: float = setting(1.0, low=1e-6, search=(0.1, 0.2, 0.5, 1.0), help="temperature of swapped prediction: 1 (paper), τ (released)")
     sinkhorn_iterations: int = setting(3, low=1, help="iterations of Sinkhorn-Knopp")
     sinkhorn_temperature: float = setting(0.1, low=1e-6, help="entropy of Sinkhorn's plan")
-    projector_moves: str = setting("outer", choices=("outer", "inner", "both"), help="projector moves with the encoder (paper), with the prototypes (released), or both; of no effect on a host without one")
+    projector_moves: str = setting("outer", choices=("outer", "inner", "both"), help="projector moves with the encoder (paper), with the prototypes (released), or both; no effect on a host without one")
     # fmt: on
 
     host: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_together(self) -> None:
+        super().check_together()
         if self.conditional and not self.aligned:
             raise MarioError(
                 f"{self.name} has no two embedding matrices whose rows are the same nodes, so there is nothing to "
-                "condition on: conditional=False would do"
+                "condition on: use conditional=False"
             )
 
     def build(self, in_channels: int, num_classes: int) -> None:
@@ -76,7 +77,7 @@ class WithRecipe(TwoView):
         """Lines 2 to 15 of Algorithm 1."""
         if not (self.adversarial or self.conditional):
             return super().step(batch, generator)
-        alpha, beta = self.views(batch, generator)
+        alpha, beta = self.make_views(batch, generator)
         with_projector = self.conditional and self.projector_moves != "outer" and hasattr(self, "projector_")
         figures = self._move_with_projector(alpha, beta, generator) if with_projector else {}
         cluster = self.conditional and not with_projector
@@ -88,7 +89,7 @@ class WithRecipe(TwoView):
             loss.backward()
             return {"loss": loss.item(), **figures}
         for view in (alpha, beta) if self.perturb == "both" else (alpha,):
-            if isinstance(view.x, Tensor) and is_wide(view.x):
+            if self.takes_features and isinstance(view.x, Tensor) and is_wide(view.x):
                 view.x = Features(view.x)  # δ is kept in factors then
         adversary = AdversarialFeatures(self.epsilon, self.ascent_steps, self.ascent)  # type: ignore[arg-type]
         if self.perturb == "both":
@@ -103,9 +104,9 @@ class WithRecipe(TwoView):
                 generator,
             )
         else:
-            # β and the encoder stand still while prototypes move and δ ascends: one pass serves both (dropout is drawn
-            # once for it), and as its backward is linear in what reaches its side of the contrast, one will do. In the
-            # running statistics of batch norm it counts as often as it would pass, each time after α.
+            # β and the encoder do not change while prototypes move and δ ascends. One forward pass serves both (with one
+            # draw of dropout), and one backward pass too, as it is linear in the gradient that reaches this side. In the
+            # running statistics of batch norm, β counts as often as if it had passed each time after α.
             with NotedStatistics(self) as noted:
                 side = self.lean_encode(beta, generator)
             noted.undo()
@@ -177,16 +178,16 @@ class WithRecipe(TwoView):
 
     @torch.no_grad()
     def _move_prototypes(self, u: Tensor, v: Tensor) -> tuple[dict[str, float], Tensor]:
-        """C ← argmin L_clu by l steps while the encoder stands still (line 4): Z is made once.
+        """C ← argmin L_clu by l steps with a fixed encoder (line 4), so that Z is computed once.
 
-        What there is to log, and Ŷ of the second view.
+        Returns figures for the log, and Ŷ of the second view.
         """
         optimizer = self._prototype_optimizer([])
         steps = self.prototype_steps
         return self._figures(*self.prototypes_.descend(u, v, optimizer, steps, self.prototype_tau, **self._entropy))
 
     def _move_with_projector(self, alpha: Data, beta: Data, generator: torch.Generator) -> dict[str, float]:
-        """The same with a projector that moves along, as in the released code: Z then moves too."""
+        """The same with a projector that is trained too, as in the released code, so that Z changes."""
         with torch.no_grad():
             h_u, h_v = self.represent(alpha, generator), self.represent(beta, generator)
         projector: Any = self.projector_
@@ -194,14 +195,15 @@ class WithRecipe(TwoView):
         loss = h_u.new_zeros(())
         for _ in range(self.prototype_steps):
             optimizer.zero_grad(set_to_none=True)
-            loss = self.prototypes_.loss(self.project(h_u), self.project(h_v), self.prototype_tau, **self._entropy)
+            z_u, z_v = self.project(h_u, generator), self.project(h_v, generator)
+            loss = self.prototypes_.loss(z_u, z_v, self.prototype_tau, **self._entropy)
             loss.backward()
             ranks.sum_gradients(p for group in optimizer.param_groups for p in group["params"])
             optimizer.step()
             self.prototypes_.normalize_()
-        optimizer.zero_grad(set_to_none=True)  # else the encoder step would add to the projector's last gradient
+        optimizer.zero_grad(set_to_none=True)  # else the encoder step would add to the last gradient of the projector
         with torch.no_grad():
-            scores_u, scores_v = (self.prototypes_(self.project(h)) for h in (h_u, h_v))
+            scores_u, scores_v = (self.prototypes_(self.project(h, generator)) for h in (h_u, h_v))
             return self._figures(scores_u, scores_v, loss.detach())[0]
 
     def _prototype_optimizer(self, projector: list[nn.Parameter]) -> torch.optim.Optimizer:
@@ -218,7 +220,7 @@ class WithRecipe(TwoView):
         return {"iterations": self.sinkhorn_iterations, "temperature": self.sinkhorn_temperature}
 
     def _figures(self, scores_u: Tensor, scores_v: Tensor, loss: Tensor) -> tuple[dict[str, float], Tensor]:
-        """L_clu from which the last step was taken, and the pseudo-labels after it; those of the second view."""
+        """L_clu before the last step, and statistics of the pseudo-labels after it; then Ŷ of the second view."""
         by = (scores_u, scores_v)
         if self.pseudo_labels == "sinkhorn":
             by = (sinkhorn(scores_u, **self._entropy), sinkhorn(scores_v, **self._entropy))
@@ -232,11 +234,11 @@ class WithRecipe(TwoView):
 
     @torch.no_grad()
     def diagnostics(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
-        """Those of the host, the two terms of the loss, and how full the clusters are."""
+        """Those of the host, the two terms of the loss, and how many clusters are in use."""
         figures = super().diagnostics(batch, generator)
         if self.conditional:
             self.eval()
-            alpha, beta = (self.encode(view) for view in self.views(batch, generator))
+            alpha, beta = (self.encode(view) for view in self.make_views(batch, generator))
             self.train()
             u, v = embeddings(alpha), embeddings(beta)
             sizes = self.cluster_of(u).bincount(minlength=self.clusters).float()
@@ -251,14 +253,14 @@ class WithRecipe(TwoView):
 
 
 def _cut(side: Side) -> Side:
-    """``side`` cut off from what made it; what had a gradient gathers one."""
+    """``side`` detached from the graph of autograd; tensors that had a gradient collect one of their own."""
     if isinstance(side, Tensor):
         return side.detach().requires_grad_(side.requires_grad)
     return tuple(part.detach().requires_grad_(part.requires_grad) for part in side)
 
 
 def _go_back(side: Side, reached: Side) -> None:
-    """Carry the gradients that reached a cut side on to what made it."""
+    """Propagate the gradients that a detached side collected."""
     made, cut = ((side,), (reached,)) if isinstance(side, Tensor) else (side, reached)
     pairs = [(m, c.grad) for m, c in zip(made, cut, strict=True) if c.grad is not None]
     if pairs:
@@ -271,7 +273,10 @@ class MARIO(WithRecipe, GRACE):
     """MARIO (Zhu et al., WWW 2024): the recipe over GRACE.
 
     ``adversarial=False`` is the paper's ablation `w/o ad`, ``conditional=False`` is `w/o cmi`; with both, the steps are
-    those of GRACE to the bit. ``MARIO(**RELEASED)`` does what the authors' released code does where it differs.
+    those of GRACE to the bit. ``MARIO(**RELEASED)`` follows the authors' released code where it differs.
+
+    ``encoder``, ``projector`` and ``views`` take your own modules and transforms:
+    ``MARIO(encoder=torch_geometric.nn.GraphSAGE(4, 64, num_layers=2))``.
 
     Example:
         >>> import mario
@@ -291,18 +296,18 @@ RELEASED: dict[str, Any] = {
     "prototype_weight_decay": 1e-5,
     "schedule": "steps",
 }
-"""Settings by which MARIO follows the authors' released code where it differs from the paper.
+"""Settings for which MARIO follows the authors' released code where it differs from the paper.
 
-There `prototype_tau` is `tau`: whoever changes one (0.5 on WebKB) changes both."""
+There `prototype_tau` is `tau`: if you change one (0.5 on WebKB), change both."""
 
 
 def Recipe(host: TwoView, **settings: Any) -> TwoView:  # noqa: N802 (it reads as the thing it makes)
     """``host`` with MARIO's recipe laid over it (Zhu et al., WWW 2024).
 
-    Two things change. One view is perturbed to be as hard as it can within ε, so that views are aligned in the worst
-    case and not only on average. And the information that two views share beyond their cluster is squeezed
-    out: L_rob = L_MI − γ·L_CMI. Before each encoder step the prototypes of the clusters move for ``prototype_steps`` steps
-    while the encoder stands still (bi-level training, Algorithm 1).
+    Two things change. One view is perturbed adversarially within ε, so that views are aligned in the worst case and not
+    only on average. And information that the views share beyond cluster membership is penalized:
+    L_rob = L_MI − γ·L_CMI. Before each encoder step, the prototypes of the clusters are trained for ``prototype_steps``
+    steps with a fixed encoder (bi-level training, Algorithm 1).
 
     Example:
         >>> import mario
@@ -310,7 +315,7 @@ def Recipe(host: TwoView, **settings: Any) -> TwoView:  # noqa: N802 (it reads a
         'MARIO'
     """
     if isinstance(host, type):
-        raise MarioError(f"the recipe takes a method, got the class {host.__name__}: {host.__name__}() would do")
+        raise MarioError(f"the recipe takes a method, got the class {host.__name__}: use {host.__name__}()")
     if not isinstance(host, Method):
         raise MarioError(f"the recipe takes a method such as GRACE(), got {host!r}")
     return with_recipe(type(host)).from_settings({**host.get_params(), **settings})  # type: ignore[return-value]
@@ -329,20 +334,21 @@ def with_recipe(host: type[Method]) -> type[Method]:
             raise MarioError(
                 f"the recipe needs a method that contrasts two views, which {host.name} does not; there are {able}"
             )
-        # Settings that all methods have are the mixin's too: without this its defaults would hide the host's.
+        # The mixin also has the settings that all methods have: without this its defaults would hide the host's.
         shared = {field.name for field in dataclasses.fields(TwoView)}
         fields: dict[str, tuple[Any, Any, Any]] = {f.name: (f.type, f.default, f.metadata) for f in host.fields()}
         if not getattr(host, "aligned", True):
-            facts = {"help": "no pairs of rows to condition on: false is all there is"}
+            facts = {"help": "no pairs of rows to condition on: always false"}
             fields["conditional"], shared = (bool, False, facts), shared | {"conditional"}
         kept = {name: fact for name, fact in fields.items() if name in shared}
         body: dict[str, Any] = {
-            "__doc__": host.__doc__,
+            "__doc__": host.description,
             "__annotations__": {k: kind for k, (kind, _, _) in kept.items()},
         }
         body |= {k: dataclasses.field(default=value, metadata=facts) for k, (_, value, facts) in kept.items()}
         made: type[Method] = type(f"{host.__name__}WithRecipe", (WithRecipe, host), body)
         dataclasses.dataclass(eq=False, repr=False, kw_only=True)(made)
-        made.name = f"{host.name}+mario"
+        made.name, made.description = f"{host.name}+mario", host.description
+        made.__doc__ = documented(made, host.description)
         _OVER[host] = made
     return _OVER[host]

@@ -1,6 +1,7 @@
 """RoSA."""
 
 import dataclasses
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -8,7 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from mario.contrast import alignment, transport_nce, uniformity, worst_case_alignment
-from mario.encoders import Projector
+from mario.encoders.apply import encode
 from mario.encoders.norm import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.csr import CSR
@@ -16,23 +17,25 @@ from mario.graphs.subgraph import count_nodes, select_rows
 from mario.graphs.subgraph import csr as sparse_csr
 from mario.graphs.walks import draw_distinct, random_step
 from mario.methods.base import register
+from mario.methods.parts import Transform, check_same_nodes, view_of
 from mario.methods.settings import setting
-from mario.methods.two_view import DropAndMask, Side, embeddings
-from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures, View
+from mario.methods.two_view import DropAndMask, Projecting, Side, embeddings
+from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures
 
 
 @register("rosa")
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
-class RoSA(DropAndMask):
+class RoSA(Projecting, DropAndMask):
     """RoSA: A Robust Self-Aligned Framework for Node-Node Graph Contrastive Learning (Zhu et al., IJCAI 2022).
 
-    A view of a root is the subgraph of a random walk with restart from it. The two views of a root, walked independently,
-    hold different nodes and are compared by g-EMD, the cost of moving the one set of embeddings to the other; views of
-    other roots are pushed apart. The features of the first view are perturbed adversarially.
+    A view of a root is the subgraph of a random walk with restart from it. The two views of a root come from independent
+    walks and have different nodes. They are compared by g-EMD, the cost of moving one set of embeddings to the other;
+    views of other roots are pushed apart. The features of the first view are perturbed adversarially. ``views`` are
+    applied to the subgraphs.
 
-    A step contrasts ``contrast_roots`` roots of the batch, whatever the size of the graph, in groups of ``contrast_group``
-    drawn anew in every step: the sum over the other roots of a group stands for the sum over all. Under the recipe, its
-    adversary takes the place of this one, which ``robust`` no longer switches.
+    A step contrasts ``contrast_roots`` roots of the batch, for graphs of any size, in random groups of
+    ``contrast_group``: the sum over the other roots of a group estimates the sum over all. The recipe replaces this
+    adversary by its own, and ``robust`` then has no effect.
 
     Example:
         >>> import mario
@@ -44,7 +47,7 @@ class RoSA(DropAndMask):
     # fmt: off
     tau: float = setting(0.4, low=1e-6, search=(0.1, 0.2, 0.4, 0.5, 0.7, 0.8), help="temperature of the contrast")
     contrast_roots: int = setting(128, low=2, search=(128, 256), help="roots that a step contrasts, or all if there are fewer")
-    contrast_group: int = setting(32, low=0, search=(0, 32), help="about how many of them are contrasted with one another, drawn in each step; 0 is all")
+    contrast_group: int = setting(32, low=0, search=(0, 32), help="about how many of them are contrasted with each other, drawn in each step; 0 is all")
     walk_length: int = setting(10, low=1, search=(10, 20), help="steps of a walk")
     restart: float = setting(0.5, low=0.0, high=1.0, search=(0.0, 0.5, 0.8), help="probability that a step of a walk is a return to its root")
     topology: bool = setting(True, search=(False, True), help="let the cost within a positive pair grow with the hops between nodes")
@@ -59,20 +62,19 @@ class RoSA(DropAndMask):
     robust_ascent: str = setting("sign", choices=("sign", "frobenius"), help="ε·sign(∇) (released) or ε·∇/‖∇‖_F")
     # fmt: on
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    uses_edge_data: ClassVar[bool] = False
+    """The edges of a view are those that walks went along."""
+
+    def check_together(self) -> None:
+        super().check_together()
         if self.contrast_group == 1:
             raise MarioError("contrast_group must be 0, which is all roots, or at least 2, got 1: a root needs another")
 
-    def build(self, in_channels: int, num_classes: int) -> None:
-        super().build(in_channels, num_classes)
-        self.projector_ = Projector(self.hidden_channels)
-
-    def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
+    def make_views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
         return self.views_of(batch, self.draw_roots(batch, generator), generator)
 
     def draw_roots(self, batch: Data, generator: torch.Generator | None = None) -> Tensor:
-        """Distinct nodes, from the seeds where the batch has such."""
+        """Distinct nodes, from the seeds if the batch has seeds."""
         nodes = count_nodes(batch)
         allowed = batch.seed_mask.nonzero().view(-1) if "seed_mask" in batch else None
         most = nodes if allowed is None else allowed.numel()
@@ -86,8 +88,8 @@ class RoSA(DropAndMask):
     def views_of(self, batch: Data, roots: Tensor, generator: torch.Generator | None = None) -> tuple[Data, Data]:
         """Two views of the same roots: disjoint unions of their subgraphs, in the order of ``roots``.
 
-        A view says in ``root_rows`` where the roots are, in ``members`` [roots, widest subgraph] which of its rows each
-        subgraph holds (−1 beyond them), and in ``hops`` how far each of them is from each in the other view.
+        A view has the positions of the roots in ``root_rows``, the rows of each subgraph in ``members``
+        [roots, widest subgraph], padded with −1, and in ``hops`` the distances to the nodes of the other view.
         """
         nodes = count_nodes(batch)
         csr = CSR(to_undirected(batch.edge_index, num_nodes=nodes), nodes)
@@ -95,20 +97,33 @@ class RoSA(DropAndMask):
         if self.topology:
             alpha.hops = hops_between(alpha, beta, csr, exact=nodes <= self.exact_hops)
             beta.hops = alpha.hops.mT
-        first = Chain(MaskFeatures(self.mask_features_1), DropEdges(self.drop_edges_1))
-        second = Chain(MaskFeatures(self.mask_features_2), DropEdges(self.drop_edges_2))
-        return _changed(alpha, first, generator), _changed(beta, second, generator)
+        first, second = self.views or self.own_views(batch)
+        return self._changed(alpha, first, generator), self._changed(beta, second, generator)
+
+    def own_views(self, batch: Data) -> tuple[Transform, Transform]:
+        return (
+            Chain(MaskFeatures(self.mask_features_1), DropEdges(self.drop_edges_1)),
+            Chain(MaskFeatures(self.mask_features_2), DropEdges(self.drop_edges_2)),
+        )
+
+    def _changed(self, view: Data, by: Transform, generator: torch.Generator | None) -> Data:
+        """``view`` with other features and edges. What has one row per root could be taken for edges by ``by``."""
+        bare = Data(x=view.x, edge_index=view.edge_index, num_nodes=view.nodes.numel())
+        if self.views is None:
+            changed = by(bare, generator)
+        else:
+            changed = view_of(by, bare, generator)
+            check_same_nodes(changed, bare, by)
+        view.x, view.edge_index = changed.x, changed.edge_index
+        return view
 
     def represent(self, view: Data, generator: torch.Generator | None = None) -> Tensor:
-        """What the encoder makes of the roots."""
-        return self.encoder_(view.x, view.edge_index, generator)[view.root_rows]
-
-    def project(self, h: Tensor) -> Tensor:
-        return self.projector_(h)
+        """The output of the encoder for the roots."""
+        return encode(self.encoder_, view, generator)[view.root_rows]
 
     def encode(self, view: Data, generator: torch.Generator | None = None) -> Side:
         """Z of the roots, then Z of all nodes of all subgraphs, ``members`` and ``hops``."""
-        z = self.project(self.encoder_(view.x, view.edge_index, generator))
+        z = self.project(encode(self.encoder_, view, generator), generator)
         return (z[view.root_rows], z, view.members, *((view.hops,) if "hops" in view else ()))
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
@@ -131,9 +146,9 @@ class RoSA(DropAndMask):
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         if not self.robust:
             return super().step(batch, generator)
-        alpha, beta = self.views(batch, generator)
-        # β is the same in all ascent steps, so its gradients are gathered at Z and go back through the encoder once. In the
-        # running statistics of batch norm it counts as often as it would pass, each time after α.
+        alpha, beta = self.make_views(batch, generator)
+        # β is the same in all ascent steps, so its gradients are summed at Z and go back through the encoder once. In the
+        # running statistics of batch norm it counts as often as if it had passed each time after α.
         with NotedStatistics(self) as noted:
             roots, z, *rest = self.encode(beta, generator)
         noted.undo()
@@ -163,17 +178,10 @@ class RoSA(DropAndMask):
         }
 
 
-def _changed(view: Data, by: View, generator: torch.Generator | None) -> Data:
-    """``view`` with other features and edges; what has a row a root could be taken for edges where there are as many."""
-    bare = by(Data(x=view.x, edge_index=view.edge_index, num_nodes=view.nodes.numel()), generator)
-    view.x, view.edge_index = bare.x, bare.edge_index
-    return view
-
-
 def walk_views(
     x: Tensor, csr: CSR, roots: Tensor, length: int, restart: float, generator: torch.Generator | None = None
 ) -> Data:
-    """The subgraphs of random walks with restart, one a root and disjoint from the others: what walks saw and no more.
+    """The subgraphs of random walks with restart, one per root, disjoint from each other.
 
     A step goes back to the root with probability ``restart`` and to a uniform neighbor otherwise. A subgraph has the
     nodes of its walk and, in both directions, the edges it went along; that of a root without neighbors is the root.
@@ -210,9 +218,8 @@ def walk_views(
 def hops_between(alpha: Data, beta: Data, csr: CSR, *, exact: bool = True) -> Tensor:
     """Hops [roots, n, m] between the nodes of a root's subgraphs in two views; ``csr`` has edges in both directions.
 
-    The exact ones take a search through the whole graph. The others run through nodes of the two subgraphs only:
-    equal nodes and neighbors are exact, further ones may seem further than they are by a way round. Nothing is out of
-    reach, as the root joins all nodes.
+    Exact distances need a search through the whole graph. The others use nodes of the two subgraphs only: they are
+    exact for equal nodes and neighbors and may be too large for others. All are finite, as the root connects all nodes.
 
     Example:
         >>> csr = CSR(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
@@ -225,13 +232,13 @@ def hops_between(alpha: Data, beta: Data, csr: CSR, *, exact: bool = True) -> Te
     if exact:
         sources, position = a.unique(return_inverse=True)
         return _search(csr, sources)[position.unsqueeze(2), b.unsqueeze(1)]
-    # A root's own nodes stand for the padding too, so that all K nodes of a row are of its two subgraphs.
+    # The padding repeats a node of the root, so that all K nodes of a row belong to its two subgraphs.
     a, b = (torch.where(v.members < 0, n[:, :1], n) for v, n in ((alpha, a), (beta, b)))
     return _search_within(csr, torch.cat([a, b], dim=1))[:, : a.size(1), a.size(1) :]
 
 
 def _search(csr: CSR, sources: Tensor) -> Tensor:
-    """Breadth-first distances [sources, N] in the whole graph; N where there is no way."""
+    """Breadth-first distances [sources, N] in the whole graph; N if there is no path."""
     nodes = csr.starts.numel() - 1
     adjacency = sparse_csr(
         csr.starts, csr.others, torch.ones(csr.others.numel(), device=sources.device), (nodes, nodes)

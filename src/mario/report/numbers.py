@@ -1,8 +1,9 @@
 """Numbers and names as tables and sentences print them; scores come in as fractions and are shown in percent."""
 
+from mario.evaluation import metrics
 from mario.lab.statistics.paired import Paired, Summary
 
-METRICS = {"accuracy": "accuracy", "roc_auc": "ROC-AUC", "f1": "F1"}
+METRICS = {name: metric.title for name, metric in metrics.METRICS.items()}
 
 
 def percent(summary: Summary | None) -> str:

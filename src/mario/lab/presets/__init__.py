@@ -85,7 +85,7 @@ def complete_settings(
     own = {field.name for field in cls.fields()}
     model = cls.from_settings({k: v for k, v in chosen.items() if k in own})
     evaluation = Evaluation(**{k: v for k, v in chosen.items() if k not in own})
-    return {**model.get_params(), **dataclasses.asdict(evaluation)}
+    return {**model.settings(), **dataclasses.asdict(evaluation)}
 
 
 def parse_given(given: Mapping[str, Any], known: Mapping[str, "dataclasses.Field[Any]"], method: str) -> dict[str, Any]:

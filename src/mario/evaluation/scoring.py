@@ -1,4 +1,4 @@
-"""What frozen embeddings are worth under shift."""
+"""Scores of frozen embeddings under shift."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.evaluation.metrics import score
+from mario.evaluation.metrics import is_defined, score
 from mario.evaluation.probe import LinearProbe, Probe
 from mario.evaluation.selection import ALLOWED_FOR_CLAIMS, RULES, select
 from mario.methods import Method
@@ -17,20 +17,20 @@ SETS = ("train", "id_val", "id_test", "ood_val", "ood_test")
 
 
 def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int = 0) -> dict[str, float]:
-    """The score of ``model`` on every set of ``data`` that is there, by the metric of the dataset.
+    """The score of ``model`` on every set that ``data`` has, by the metric of the dataset.
 
-    The graph is embedded once; a linear probe is trained on the training nodes. A supervised method is judged by its
-    own head. Only labels of the training nodes are read before the predictions of all nodes are fixed.
+    The graph is embedded once, and a linear probe is trained on the training nodes. A supervised method is scored by
+    its own head. Only labels of the training nodes are read before the predictions of all nodes are fixed.
 
-    Where ``data`` has test groups, the score of each stands under its name (T1, ...) and ``ood_test`` is their mean, as
-    the papers average them. A group that the metric is not defined for has no score and no part in the mean: one
-    without test nodes, or of a single class where the metric is ROC-AUC. F1 of a group without the second class is 0.
+    If ``data`` has test groups, each group's score has the group's name as its key (T1, ...) and ``ood_test`` is their
+    mean, as in the papers. A group for which the metric is undefined has no score and no part in the mean: a group
+    without test nodes, or of a single class if the metric is ROC-AUC. F1 of a group without the second class is 0.
 
     Args:
         model: A fitted method.
-        data: A graph with ``y`` and ``train_mask``; the other four masks as far as they are there.
+        data: A graph with ``y`` and ``train_mask``, and any of the other four masks.
         probe: :class:`LinearProbe` by default.
-        seed: Of the probe's first weights.
+        seed: For the initial weights of the probe.
 
     Example:
         >>> import mario
@@ -51,14 +51,14 @@ def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int
 def evaluate_many(
     embeddings: Sequence[Tensor], data: Data, *, probe: Probe | None = None, seeds: Sequence[int] = (0,)
 ) -> list[dict[str, float]]:
-    """For each seed the scores that :func:`evaluate` gives, with the probes trained together.
+    """The scores of :func:`evaluate` for each seed, with the probes trained together.
 
     Args:
-        embeddings: What ``transform(data)`` of a fitted method gives: one for each seed, such as the checkpoints of a
-            run, or one for all seeds.
-        data: A graph as :func:`evaluate` takes it.
+        embeddings: Results of ``transform(data)``: one per seed, such as the checkpoints of a run, or one for all
+            seeds.
+        data: A graph as for :func:`evaluate`.
         probe: :class:`LinearProbe` by default.
-        seeds: Of the probes' first weights.
+        seeds: For the initial weights of the probes.
 
     Example:
         >>> import mario
@@ -71,7 +71,7 @@ def evaluate_many(
     train = data.train_mask.cpu()
     for z in embeddings:
         if z.size(0) != train.numel():
-            raise MarioError(f"an embedding has {z.size(0)} rows for {train.numel()} in data; transform(data) would do")
+            raise MarioError(f"an embedding has {z.size(0)} rows for {train.numel()} in data; use transform(data)")
     rows = [z[train] for z in embeddings]
     y = data.y[data.train_mask].cpu()
     predictions = (probe or LinearProbe()).fit_predict_many(rows, y, embeddings, classes, seeds)
@@ -79,11 +79,11 @@ def evaluate_many(
 
 
 def _check(data: Data) -> int:
-    """How many classes ``data`` has, as far as an evaluation may know."""
+    """The number of classes in ``data``, from what an evaluation may know."""
     if data.get("y") is None or data.get("train_mask") is None:
         raise MarioError("an evaluation needs labels y and a train_mask: use transform(data) for embeddings alone")
     if not data.train_mask.any():
-        raise MarioError("an evaluation needs labeled training nodes, train_mask holds none")
+        raise MarioError("an evaluation needs labeled training nodes, train_mask has none")
     if data.get("test_mask") is not None and data.get("id_test_mask") is None and data.get("ood_test_mask") is None:
         warnings.warn("test_mask is not read: name it id_test_mask or ood_test_mask for a test score", stacklevel=3)
     return int(data.get("num_classes") or data.y[data.train_mask].max() + 1)
@@ -110,22 +110,20 @@ def _group_scores(logits: Tensor, data: Data, metric: str) -> dict[str, float]:
     for group, name in enumerate(data.groups):
         mask = (data.ood_test_mask & (data.group_id == group)).cpu()
         y = data.y.cpu()[mask]
-        if len(y) and (metric != "roc_auc" or len(y.unique()) > 1):
+        if is_defined(y, metric):
             scores[name] = score(logits[mask], y, metric)
     if not scores:
-        raise MarioError(
-            f"no test group has nodes that the {metric} can be taken of; group_id must cover ood_test_mask"
-        )
+        raise MarioError(f"the {metric} is undefined for every test group; group_id must cover ood_test_mask")
     return scores
 
 
 def report(curve: Sequence[Mapping[str, Any]], groups: Sequence[str] = ()) -> dict[str, Any]:
-    """The scores of a run from those of its checkpoints, each column with the rule that chose its checkpoint.
+    """The scores of a run from those of its checkpoints, each with the rule that chose its checkpoint.
 
-    ``id_test`` is of the checkpoint best on ``id_val``, ``ood_test`` of the one best on ``ood_val``, and
-    ``ood_test_by_id_val`` of the one best on ``id_val``, for whoever has no OOD validation set. Without the set to
-    choose on, the last checkpoint stands in; ``chosen_on`` says so. The test groups named in ``groups`` are reported
-    under that name, of the checkpoint that ``ood_test`` is of.
+    ``id_test`` is taken at the checkpoint with the best ``id_val``, ``ood_test`` at the one with the best ``ood_val``,
+    and ``ood_test_by_id_val`` at the one with the best ``id_val``, for users without an OOD validation set. If the set
+    to choose on is missing, the last checkpoint is used, and ``chosen_on`` says so. The test groups in ``groups`` are
+    reported at the checkpoint of ``ood_test``.
 
     Example:
         >>> report([{"ood_val": 0.5, "ood_test": 0.3, "T1": 0.3}], groups=["T1"])["groups"]
