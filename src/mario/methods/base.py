@@ -89,6 +89,8 @@ class Method(nn.Module):
     host: ClassVar[bool] = False
     levels: ClassVar[tuple[str, ...]] = ("node",)
     """What it embeds: nodes of a graph, whole graphs of a set, or both."""
+    presets_file: ClassVar[Path | None] = None
+    """TOML file with the presets of a plug-in method, in the form of ``mario/lab/presets/methods``."""
 
     def __post_init__(self) -> None:
         super().__init__()
