@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
-from mario.encoders import ENCODERS, Encoder, propagation_matrix
+from mario.encoders import ENCODERS, Encoder, FeatureEncoder, propagation_matrix
 from mario.errors import MarioError
 from mario.graphs.features import Features
 
@@ -167,7 +167,7 @@ class TestSwitches:
         encoder = make("gcn", 1, hidden_channels=10, num_layers=1, batch_norm=False, dropout=0.3)
         edge_index = torch.empty(2, 0, dtype=torch.int64)
         clean = encoder.eval()(x, edge_index)
-        out = encoder.train()(x, edge_index, generator)
+        out = encoder.train()(x, edge_index, generator=generator)
         kept = out != 0
         assert kept.double().mean().item() == pytest.approx(0.7, abs=0.02)
         torch.testing.assert_close(out[kept], clean[kept] / 0.7)
@@ -179,27 +179,27 @@ class TestSwitches:
         second = (torch.rand(NODES, 5, generator=generator) >= 0.5) / 0.5
         one, two = (plain_convolution("gcn", c, i, 5) for c, i in zip(encoder.convs, (FEATURES, 5), strict=True))
         expected = two(one(x, edge_index).relu() * first, edge_index) * second
-        torch.testing.assert_close(encoder(x, edge_index, torch.Generator().manual_seed(0)), expected)
+        torch.testing.assert_close(encoder(x, edge_index, generator=torch.Generator().manual_seed(0)), expected)
 
     def test_dropout_is_off_when_not_training(self, generator: torch.Generator) -> None:
         x, edge_index = graph()
         wet, dry = make("gcn", dropout=0.9).eval(), make("gcn").eval()
-        assert torch.equal(wet(x, edge_index, generator), dry(x, edge_index))
+        assert torch.equal(wet(x, edge_index, generator=generator), dry(x, edge_index))
 
     @every_encoder
     def test_dropout_is_drawn_from_the_generator_alone(self, kind: str) -> None:
         x, edge_index = graph()
         encoder = make(kind, dropout=0.5, batch_norm=False)
         state = torch.get_rng_state()
-        one, two, other = (encoder(x, edge_index, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+        one, two, other = (encoder(x, edge_index, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
         assert torch.equal(torch.get_rng_state(), state)
         assert torch.equal(one, two)
         assert not torch.equal(one, other)
 
     def test_dropout_keeps_the_dtype(self, generator: torch.Generator) -> None:
         x, edge_index = graph()
-        assert make("gcn", dropout=0.5).float()(x.float(), edge_index, generator).dtype == torch.float32
-        assert make("gcn", dropout=0.5)(x, edge_index, generator).dtype == torch.float64
+        assert make("gcn", dropout=0.5).float()(x.float(), edge_index, generator=generator).dtype == torch.float32
+        assert make("gcn", dropout=0.5)(x, edge_index, generator=generator).dtype == torch.float64
 
 
 class TestOneNode:
@@ -298,3 +298,193 @@ def test_features_in_parts_equal_the_matrix_with_gradients(kind: str) -> None:
     parts.square().sum().backward()
     for a, b in zip(one.parameters(), two.parameters(), strict=True):
         torch.testing.assert_close(a.grad, b.grad)
+
+
+def edges(seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """:func:`graph` with one self-loop at most per node, weights (some zero) and attributes of its edges."""
+    x, edge_index = graph(seed)
+    loops = edge_index[0] == edge_index[1]
+    edge_index = torch.cat([edge_index[:, ~loops], edge_index[:, loops].unique(dim=1)], 1)
+    generator = torch.Generator().manual_seed(seed + 1)
+    weight = torch.rand(edge_index.size(1), generator=generator, dtype=torch.float64)
+    attr = torch.randn(edge_index.size(1), 3, generator=generator, dtype=torch.float64)
+    return x, edge_index, weight * (weight > 0.2), attr
+
+
+def weighted_mean(conv: nn.Module, x: Tensor, edge_index: Tensor, weight: Tensor) -> Tensor:
+    """W_l (Σ_j w_ji x_j / Σ_j w_ji) + b + W_r x_i, one node at a time."""
+    rows = []
+    for i in range(x.size(0)):
+        into = (edge_index[1] == i).nonzero().view(-1)
+        total = weight[into].sum()
+        got = (weight[into, None] * x[edge_index[0, into]]).sum(0) / total if total > 0 else torch.zeros_like(x[i])
+        rows.append(conv.lin_l(got) + conv.lin_r(x[i]))  # type: ignore[operator]
+    return torch.stack(rows)
+
+
+def weighted_sum(conv: nn.Module, x: Tensor, edge_index: Tensor, weight: Tensor) -> Tensor:
+    """MLP(x_i + Σ_j w_ji x_j), one node at a time."""
+    rows = []
+    for i in range(x.size(0)):
+        into = (edge_index[1] == i).nonzero().view(-1)
+        rows.append(conv.nn(x[i] + (weight[into, None] * x[edge_index[0, into]]).sum(0)))  # type: ignore[operator]
+    return torch.stack(rows)
+
+
+def reference(kind: str, conv: nn.Module, x: Tensor, edge_index: Tensor, weight: Tensor, attr: Tensor) -> Tensor:
+    """One convolution with edge weights, or attributes, by PyG where it has it, else from the formula."""
+    if kind == "gcn":
+        return plain_convolution(kind, conv, x.size(1), 5)(x, edge_index, weight)
+    if kind == "gat":
+        theirs = GATConv(x.size(1), 5, heads=1, edge_dim=3).double()
+        theirs.load_state_dict(conv.state_dict())
+        return theirs(x, edge_index, attr)
+    return (weighted_mean if kind == "sage" else weighted_sum)(conv, x, edge_index, weight)
+
+
+def with_edges(kind: str, weight: Tensor, attr: Tensor) -> dict[str, Tensor]:
+    return {"edge_attr": attr} if kind == "gat" else {"edge_weight": weight}
+
+
+def make_for_edges(kind: str, **switches: object) -> Encoder:
+    return make(kind, **switches, **({"edge_dim": 3} if kind == "gat" else {}))  # type: ignore[arg-type]
+
+
+class TestEdges:
+    @every_encoder
+    @pytest.mark.parametrize("seed", range(3))
+    def test_values_and_gradients_equal_the_reference(self, kind: str, seed: int) -> None:
+        x, edge_index, weight, attr = edges(seed)
+        encoder = make_for_edges(kind, num_layers=2, batch_norm=False)
+        out = encoder(x, edge_index, **with_edges(kind, weight, attr))
+        expected = x
+        for i, conv in enumerate(encoder.convs):
+            expected = reference(kind, conv, expected, edge_index, weight, attr)
+            expected = expected.relu() if i == 0 else expected
+        torch.testing.assert_close(out, expected)
+        if kind in ("sage", "gin"):  # the reference shares its parameters with the encoder
+            parameters = list(encoder.parameters())
+            ours, theirs = (torch.autograd.grad(h.square().sum(), parameters) for h in (out, expected))
+            for one, other in zip(ours, theirs, strict=True):
+                torch.testing.assert_close(one, other)
+
+    @pytest.mark.parametrize("kind", ["gcn", "gat"])
+    def test_gradients_equal_pyg(self, kind: str) -> None:
+        x, edge_index, weight, attr = edges()
+        encoder = make_for_edges(kind, num_layers=1, batch_norm=False)
+        conv = encoder.convs[0]
+        theirs = GCNConv(FEATURES, 5) if kind == "gcn" else GATConv(FEATURES, 5, edge_dim=3)
+        theirs.double().load_state_dict(conv.state_dict())
+        encoder(x, edge_index, **with_edges(kind, weight, attr)).square().sum().backward()
+        theirs(x, edge_index, weight if kind == "gcn" else attr).square().sum().backward()
+        expected = dict(theirs.named_parameters())
+        for name, parameter in conv.named_parameters():
+            torch.testing.assert_close(parameter.grad, expected[name].grad)
+
+    @every_encoder
+    def test_they_matter(self, kind: str) -> None:
+        x, edge_index, weight, attr = edges()
+        encoder = make_for_edges(kind)
+        out = encoder(x, edge_index, **with_edges(kind, weight, attr))
+        assert not torch.allclose(out, encoder(x, edge_index))
+        assert not torch.allclose(out, encoder(x, edge_index, **with_edges(kind, weight + 1, attr + attr.square())))
+
+    @pytest.mark.parametrize("kind", ["gcn", "sage", "gin"])
+    def test_ones_give_the_same_bits_as_no_weights(self, kind: str) -> None:
+        x, edge_index = graph()
+        encoder = make(kind)
+        ones = torch.ones(edge_index.size(1), dtype=torch.float64)
+        assert torch.equal(encoder(x, edge_index, ones), encoder(x, edge_index))
+
+    @every_encoder
+    def test_renumbering_the_nodes_and_edges_renumbers_the_embeddings(
+        self, kind: str, generator: torch.Generator
+    ) -> None:
+        x, edge_index, weight, attr = edges()
+        encoder = make_for_edges(kind)
+        order, edge_order = (
+            torch.randperm(NODES, generator=generator),
+            torch.randperm(weight.numel(), generator=generator),
+        )
+        place = torch.empty_like(order)
+        place[order] = torch.arange(NODES)
+        moved = with_edges(kind, weight[edge_order], attr[edge_order])
+        expected = encoder(x, edge_index, **with_edges(kind, weight, attr))[order]
+        torch.testing.assert_close(encoder(x[order], place[edge_index][:, edge_order], **moved), expected)
+
+    @every_encoder
+    def test_sparse_features_and_blocks_of_nodes(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        x, edge_index, weight, attr = edges()
+        given = with_edges(kind, weight, attr)
+        encoder = make_for_edges(kind).eval()
+        with torch.no_grad():
+            whole = encoder(x, edge_index, **given)
+            torch.testing.assert_close(encoder(x.to_sparse_csr(), edge_index, **given), whole)
+            monkeypatch.setattr("mario.encoders.encoder.BLOCK", 4)
+            torch.testing.assert_close(encoder(x, edge_index, **given), whole)
+
+    @every_encoder
+    def test_changed_values_are_not_taken_from_the_cache(self, kind: str) -> None:
+        x, edge_index, weight, attr = edges()
+        encoder = make_for_edges(kind)
+        given = with_edges(kind, weight, attr)
+        before = encoder(x, edge_index, **given)
+        for value in given.values():
+            value.mul_(torch.arange(1.0, value.size(0) + 1).view(-1, *[1] * (value.dim() - 1)))
+        fresh = {key: value.clone() for key, value in given.items()}
+        torch.testing.assert_close(encoder(x, edge_index, **given), encoder(x, edge_index, **fresh))
+        assert not torch.allclose(encoder(x, edge_index, **given), before)
+
+    def test_single_precision_weights_serve_a_double_network(self) -> None:
+        x, edge_index, weight, _ = edges()
+        encoder = make("gcn")
+        torch.testing.assert_close(
+            encoder(x, edge_index, weight.float()), encoder(x, edge_index, weight.float().double())
+        )
+
+    def test_what_an_encoder_declares(self) -> None:
+        assert {kind: (c.supports_edge_weight, c.supports_edge_attr) for kind, c in ENCODERS.items()} == {
+            "gcn": (True, False),
+            "sage": (True, False),
+            "gat": (False, True),
+            "gin": (True, False),
+        }
+        assert not make("gat").supports_edge_attr
+        assert make("gat", edge_dim=3).supports_edge_attr
+        assert all(isinstance(make(kind), FeatureEncoder) for kind in ENCODERS)
+
+    @pytest.mark.parametrize(
+        ("kind", "switches", "given", "message"),
+        [
+            ("gat", {}, {"edge_weight": torch.ones(24)}, "GAT uses no edge_weight: pass None"),
+            ("gat", {}, {"edge_attr": torch.ones(24, 3)}, "GAT without edge_dim uses no edge_attr: pass None"),
+            (
+                "gat",
+                {"edge_dim": 2},
+                {"edge_attr": torch.ones(24, 3)},
+                r"edge_attr must have shape \[24, 2\], .* got \[24, 3\]",
+            ),
+            ("gcn", {}, {"edge_attr": torch.ones(24, 3)}, "GCN uses no edge_attr: pass None"),
+            ("gat", {"edge_dim": 3}, {"edge_attr": torch.ones(24, 3, requires_grad=True)}, "edge_attr requires grad"),
+            ("gcn", {}, {"edge_weight": torch.Generator()}, "edge_weight must be a tensor .*, got Generator"),
+            ("gin", {}, {"edge_weight": torch.ones(3)}, r"edge_weight must be a tensor of shape \[24\]"),
+        ],
+    )
+    def test_what_it_cannot_use_is_named(
+        self, kind: str, switches: dict[str, int], given: dict[str, Tensor], message: str
+    ) -> None:
+        with pytest.raises(MarioError, match=message):
+            make(kind, **switches)(*graph(), **given)  # type: ignore[arg-type]
+
+    def test_a_ready_matrix_holds_its_own_weights(self) -> None:
+        x, _ = graph()
+        with pytest.raises(MarioError, match="edge_index is a propagation matrix, which holds its own weights"):
+            make("gcn")(x, torch.eye(NODES, dtype=torch.float64).to_sparse_csr(), torch.ones(NODES))
+
+    @pytest.mark.parametrize(
+        ("kind", "edge_dim", "message"),
+        [("gcn", 3, "GCN uses no edge attributes, got edge_dim=3: use GAT"), ("gat", 0, "edge_dim must be at least 1")],
+    )
+    def test_bad_edge_dims_are_named(self, kind: str, edge_dim: int, message: str) -> None:
+        with pytest.raises(MarioError, match=message):
+            make(kind, edge_dim=edge_dim)

@@ -4,17 +4,16 @@ import copy
 import pickle
 import threading
 import weakref
-from collections.abc import Callable, Mapping
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-import mario.encoders.propagation
-from mario.encoders import propagation_matrix
-from mario.encoders.propagation import _PRODUCTS, Propagation, entries, propagation_of
+from mario.encoders import Propagation, propagation_matrix, propagation_of
+from mario.encoders.propagation import entries
 from mario.errors import MarioError
 
 
@@ -90,7 +89,7 @@ def test_the_csr_matrix_is_sound() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("normalization", ["symmetric", "mean", "sum"])
-def test_weights_have_the_dtype_asked_for(normalization: str, dtype: torch.dtype) -> None:
+def test_weights_have_the_given_dtype(normalization: str, dtype: torch.dtype) -> None:
     P = propagation_matrix(torch.tensor([[0], [1]]), 2, normalization, dtype)  # type: ignore[arg-type]
     assert P.dtype == dtype
 
@@ -123,18 +122,12 @@ GRAPHS: dict[str, tuple[Tensor, int]] = {
     "one node with a loop": (torch.tensor([[0], [0]]), 1),
 }
 every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-every_product = pytest.mark.parametrize("product", _PRODUCTS)
-
-
-def force(product: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All products are this one, whatever the size."""
-
-    def chosen(key: str, candidates: Mapping[str, Callable[[], object]], default: str) -> str:
-        assert default in candidates
-        return product
-
-    monkeypatch.setattr(mario.encoders.propagation, "_SMALL", 0)
-    monkeypatch.setattr(mario.encoders.propagation, "fastest", chosen)
+# Products in single precision differ by size: both widths reach every one of them.
+every_product = pytest.mark.parametrize(
+    ("dtype", "width"),
+    [(torch.float32, 7), (torch.float32, 2**14), (torch.float64, 7)],
+    ids=["small", "large", "double"],
+)
 
 
 def sparse(rows: int, columns: int, generator: torch.Generator, kept: float = 0.05) -> Tensor:
@@ -146,28 +139,19 @@ def sparse(rows: int, columns: int, generator: torch.Generator, kept: float = 0.
 @every_product
 @pytest.mark.parametrize("normalization", ["symmetric", "mean", "sum"])
 def test_values_and_gradients_are_those_of_the_dense_formula(
-    normalization: str,
-    product: str,
-    graph: tuple[Tensor, int],
-    generator: torch.Generator,
-    monkeypatch: pytest.MonkeyPatch,
+    normalization: str, dtype: torch.dtype, width: int, graph: tuple[Tensor, int], generator: torch.Generator
 ) -> None:
-    force(product, monkeypatch)
     edge_index, num_nodes = graph
-    P = Propagation.of(edge_index, num_nodes, normalization, torch.float64)  # type: ignore[arg-type]
+    P = Propagation.of(edge_index, num_nodes, normalization, dtype)  # type: ignore[arg-type]
     A = dense(edge_index, num_nodes, normalization)
-    x = torch.randn(num_nodes, 7, generator=generator, dtype=torch.float64, requires_grad=True)
-    outer = torch.randn(num_nodes, 7, generator=generator, dtype=torch.float64)
+    x = torch.randn(num_nodes, width, generator=generator, dtype=dtype, requires_grad=True)
+    outer = torch.randn(num_nodes, width, generator=generator, dtype=dtype)
     assert P.shape == (num_nodes, num_nodes)
-    torch.testing.assert_close(P(x), A @ x)
-    torch.testing.assert_close(torch.autograd.grad(P(x), x, outer)[0], A.t() @ outer)
-    single = Propagation.of(edge_index, num_nodes, normalization, torch.float32)  # type: ignore[arg-type]
-    torch.testing.assert_close(single(x.float()), (A @ x).float())
+    torch.testing.assert_close(P(x), (A @ x.double()).to(dtype))
+    torch.testing.assert_close(torch.autograd.grad(P(x), x, outer)[0], (A.t() @ outer.double()).to(dtype))
 
 
-@every_product
-def test_a_gradient_can_be_differentiated_again(product: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    force(product, monkeypatch)
+def test_a_gradient_can_be_differentiated_again() -> None:
     P = Propagation.of(*large(nodes=20), dtype=torch.float64)
     x = torch.randn(20, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
     assert torch.autograd.gradgradcheck(lambda x: P(x).pow(3), x)
@@ -176,47 +160,41 @@ def test_a_gradient_can_be_differentiated_again(product: str, monkeypatch: pytes
 @every_product
 @pytest.mark.parametrize("shape", [(40, 30), (30, 40), (1, 50), (50, 1)])
 def test_a_ready_matrix_may_be_rectangular(
-    shape: tuple[int, int], product: str, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, int], dtype: torch.dtype, width: int, generator: torch.Generator
 ) -> None:
-    force(product, monkeypatch)
     A = sparse(*shape, generator)
-    P = Propagation.from_matrix(A.to_sparse_csr())
-    x = torch.randn(shape[1], 3, generator=generator, dtype=torch.float64, requires_grad=True)
-    outer = torch.randn(shape[0], 3, generator=generator, dtype=torch.float64)
+    P = Propagation.from_matrix(A.to(dtype).to_sparse_csr())
+    x = torch.randn(shape[1], width, generator=generator, dtype=dtype, requires_grad=True)
+    outer = torch.randn(shape[0], width, generator=generator, dtype=dtype)
+    back = (A.t() @ outer.double()).to(dtype)
     assert P.shape == shape
-    torch.testing.assert_close(P(x), A @ x)
-    torch.testing.assert_close(torch.autograd.grad(P(x), x, outer)[0], A.t() @ outer)
-    torch.testing.assert_close(P.transpose(outer), A.t() @ outer)
+    torch.testing.assert_close(P(x), (A @ x.double()).to(dtype))
+    torch.testing.assert_close(torch.autograd.grad(P(x), x, outer)[0], back)
+    torch.testing.assert_close(P.transpose(outer), back)
 
 
 @every_product
-def test_features_in_any_order_of_memory(
-    product: str, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    force(product, monkeypatch)
+def test_features_in_any_order_of_memory(dtype: torch.dtype, width: int, generator: torch.Generator) -> None:
     edge_index, num_nodes = large()
-    P, A = Propagation.of(edge_index, num_nodes, dtype=torch.float64), dense(edge_index, num_nodes, "symmetric")
-    x = torch.randn(6, num_nodes, generator=generator, dtype=torch.float64)
-    torch.testing.assert_close(P(x.t()), A @ x.t())
-    torch.testing.assert_close(P(x[::2].t()), A @ x[::2].t())
-    torch.testing.assert_close(P(x[:1].t().expand(-1, 4)), A @ x[:1].t().expand(-1, 4))
+    P, A = Propagation.of(edge_index, num_nodes, dtype=dtype), dense(edge_index, num_nodes, "symmetric")
+    x = torch.randn(2 * width, num_nodes, generator=generator, dtype=dtype)
+    for each in (x.t(), x[::2].t(), x[:1].t().expand(-1, width)):
+        torch.testing.assert_close(P(each), (A @ each.double()).to(dtype))
 
 
 @every_product
-def test_only_the_rows_that_are_sent_reach_a_node(product: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No product may multiply what was in memory before, or what is not sent, by zero: that could be nan."""
-    force(product, monkeypatch)
-    P = Propagation.of(torch.tensor([[0], [1]]).repeat(1, 3), 20, "mean")
-    x = torch.full((20, 4), float("nan"))
+def test_only_the_rows_that_are_sent_reach_a_node(dtype: torch.dtype, width: int) -> None:
+    """No product may multiply uninitialized memory, or what is not sent, by zero: that could be nan."""
+    P = Propagation.of(torch.tensor([[0], [1]]).repeat(1, 32), 20, "mean", dtype)
+    x = torch.full((20, width), float("nan"), dtype=dtype)
     x[0] = 2
     for _ in range(3):
-        assert P(x).sum(1).tolist() == [0, 8] + [0] * 18
+        assert P(x).mean(1).tolist() == [0, 2] + [0] * 18
 
 
-@every_product
-def test_features_of_no_width(product: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    force(product, monkeypatch)
-    assert Propagation.of(*large())(torch.empty(60, 0)).shape == (60, 0)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_features_of_no_width(dtype: torch.dtype) -> None:
+    assert Propagation.of(*large())(torch.empty(60, 0, dtype=dtype)).shape == (60, 0)
 
 
 @pytest.mark.parametrize("kind", ["sparse", "full"])
@@ -231,31 +209,18 @@ def test_blocks_of_rows_stack_to_the_whole(kind: str, generator: torch.Generator
     torch.testing.assert_close(stacked, A @ x)
     (gradient,) = torch.autograd.grad(stacked.square().sum(), x)
     torch.testing.assert_close(gradient, 2 * A.t() @ A @ x)
-    assert blocks[2]._values.untyped_storage().data_ptr() == P._values.untyped_storage().data_ptr()
 
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 2), (2, 1), (0, 61)])
 def test_rows_that_are_not_there_are_an_error(start: int, stop: int) -> None:
-    with pytest.raises(MarioError, match=f"within 0 to 60, got {start} and {stop}"):
+    with pytest.raises(MarioError, match=f"must ascend within 0 to 60, got {start} and {stop}"):
         Propagation.of(*large()).rows(start, stop)
 
 
-def test_the_transpose_is_made_once_and_at_the_first_backward(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    transposed = mario.encoders.propagation._transposed
-
-    def counted(csr: tuple[Tensor, Tensor, Tensor], shape: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
-        made.append(shape)
-        return transposed(csr, shape)
-
-    monkeypatch.setattr(mario.encoders.propagation, "_transposed", counted)
+def test_the_transpose_is_built_once() -> None:
     P = Propagation.of(*large())
-    x = torch.ones(60, 2, requires_grad=True)
-    out = P(P(x))
-    assert not made
-    out.sum().backward()
-    P(x).sum().backward()
-    assert made == [(60, 60)]
+    P(torch.ones(60, 2, requires_grad=True)).sum().backward()
+    assert P.transpose is P.transpose
 
 
 def test_of_an_undirected_graph_the_transpose_is_the_map_itself() -> None:
@@ -269,16 +234,10 @@ def test_of_an_undirected_graph_the_transpose_is_the_map_itself() -> None:
     assert R.transpose is not R
 
 
-@pytest.mark.parametrize(
-    ("kept", "bytes_allowed", "full"), [(0.3, 2**20, True), (0.3, 100, False), (0.05, 2**20, False)]
-)
-def test_a_full_matrix_is_kept_dense_if_memory_allows(
-    kept: float, bytes_allowed: int, full: bool, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mario.encoders.propagation, "_DENSE_BYTES", bytes_allowed)
+@pytest.mark.parametrize("kept", [0.3, 0.05])
+def test_full_and_sparse_matrices_give_the_same_product(kept: float, generator: torch.Generator) -> None:
     A = sparse(30, 30, generator, kept)
     P = Propagation.from_matrix(A.to_sparse_csr())
-    assert (P._full is not None) == full
     x = torch.randn(30, 4, generator=generator, dtype=torch.float64, requires_grad=True)
     torch.testing.assert_close(P(x), A @ x)
     torch.testing.assert_close(torch.autograd.grad(P(x).sum(), x)[0], A.sum(0).unsqueeze(1).expand(-1, 4))
@@ -346,43 +305,94 @@ def test_entries_are_the_edges_of_a_matrix() -> None:
     assert entries(propagation_matrix(edge_index, 3, "mean")).tolist() == edge_index.tolist()
 
 
-class TestMeasuring:
-    def test_asks_once_per_width_with_products_that_run(
-        self, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        asked = []
+def weighted(seed: int) -> tuple[Tensor, int, Tensor]:
+    """A multigraph whose self-loops are not repeated, as PyG keeps one of them only; some weights are zero."""
+    edge_index, num_nodes = multigraph(seed)
+    loops = edge_index[0] == edge_index[1]
+    edge_index = torch.cat([edge_index[:, ~loops], edge_index[:, loops].unique(dim=1)], 1)
+    weight = torch.rand(edge_index.size(1), generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return edge_index, num_nodes, weight * (weight > 0.2)
 
-        def fastest(key: str, candidates: Mapping[str, Callable[[], object]], default: str) -> str:
-            asked.append(key)
-            assert default == "csr"
-            first = {name: call() for name, call in candidates.items()}
-            assert list(first) == ["csr", "bag", "gather"]
-            for out in first.values():
-                torch.testing.assert_close(out, first["csr"])
-                assert 0 < len(out) < 2000  # type: ignore[arg-type]  # a part is enough
-            return "bag"
 
-        monkeypatch.setattr(mario.encoders.propagation, "fastest", fastest)
-        monkeypatch.setattr(mario.encoders.propagation, "_SMALL", 2**14)
-        monkeypatch.setattr(mario.encoders.propagation, "_SAMPLE", 2**12)
-        num_nodes = 2000
-        edge_index = torch.randint(num_nodes, (2, 3 * num_nodes), generator=generator)
-        P = Propagation.of(edge_index, num_nodes)
-        for width in (8, 20, 20, 1):
-            P(torch.ones(num_nodes, width))
-        assert asked == [
-            "propagate 1024 nodes, 2 neighbors, 8 wide, torch.float32, cpu",
-            "propagate 1024 nodes, 2 neighbors, 16 wide, torch.float32, cpu",
-        ]
+class TestEdgeWeight:
+    @pytest.mark.parametrize("seed", range(8))
+    def test_symmetric_equals_pyg(self, seed: int) -> None:
+        edge_index, num_nodes, weight = weighted(seed)
+        (source, target), normalized = gcn_norm(edge_index, weight, num_nodes, dtype=torch.float64)
+        expected = torch.zeros(num_nodes, num_nodes, dtype=torch.float64)
+        expected.index_put_((target, source), normalized, accumulate=True)
+        P = propagation_matrix(edge_index, num_nodes, dtype=torch.float64, edge_weight=weight)
+        torch.testing.assert_close(P.to_dense(), expected)
 
-    def test_the_answer_is_used(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        force("gather", monkeypatch)
-        monkeypatch.setitem(_PRODUCTS, "gather", lambda csr, x: torch.full_like(x, 5.0))
-        assert Propagation.of(*large())(torch.ones(60, 2)).unique().tolist() == [5.0]
+    @pytest.mark.parametrize("seed", range(8))
+    @pytest.mark.parametrize("normalization", ["mean", "sum"])
+    def test_mean_and_sum_equal_the_formula(self, normalization: str, seed: int) -> None:
+        edge_index, num_nodes, weight = weighted(seed)
+        A = torch.zeros(num_nodes, num_nodes, dtype=torch.float64)
+        for (source, target), each in zip(edge_index.T.tolist(), weight.tolist(), strict=True):
+            A[target, source] += each
+        total = A.sum(1, keepdim=True)
+        mean = torch.where(total > 0, A / total.clamp_min(1e-300), 0.0)
+        expected = mean if normalization == "mean" else A + torch.eye(num_nodes)
+        P = propagation_matrix(edge_index, num_nodes, normalization, torch.float64, weight)  # type: ignore[arg-type]
+        torch.testing.assert_close(P.to_dense(), expected)
 
-    def test_small_graphs_are_not_measured(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(mario.encoders.propagation, "fastest", lambda *_: pytest.fail("measured"))
-        Propagation.of(*large())(torch.ones(60, 300))
+    @pytest.mark.parametrize("normalization", ["symmetric", "mean", "sum"])
+    def test_ones_give_the_same_bits_as_no_weights(self, normalization: str, generator: torch.Generator) -> None:
+        edge_index, num_nodes = large()
+        x, ones = torch.randn(num_nodes, 9, generator=generator), torch.ones(edge_index.size(1))
+        with_ones = Propagation.of(edge_index, num_nodes, normalization, edge_weight=ones)  # type: ignore[arg-type]
+        assert torch.equal(with_ones(x), Propagation.of(edge_index, num_nodes, normalization)(x))  # type: ignore[arg-type]
+
+    def test_a_symmetric_weighted_graph_is_its_own_transpose(self) -> None:
+        edge_index, num_nodes = large()
+        pairs = torch.cat([edge_index, edge_index.flip(0)], 1).unique(dim=1)
+        both = torch.rand(num_nodes, num_nodes, generator=torch.Generator().manual_seed(0))
+        weight = (both + both.t())[pairs[0], pairs[1]]
+        P = Propagation.of(pairs, num_nodes, edge_weight=weight)
+        assert P.transpose is P
+
+    @pytest.mark.parametrize("normalization", ["symmetric", "mean", "sum"])
+    def test_without_edges(self, normalization: str) -> None:
+        none = torch.empty(2, 0, dtype=torch.int64)
+        P = propagation_matrix(none, 3, normalization, edge_weight=torch.empty(0))  # type: ignore[arg-type]
+        assert torch.equal(P.to_dense(), torch.zeros(3, 3) if normalization == "mean" else torch.eye(3))
+
+    def test_the_cache_knows_edges_and_weights(self) -> None:
+        edge_index, num_nodes = large()
+        one, two = torch.ones(edge_index.size(1)), torch.full((edge_index.size(1),), 2.0)
+        P = propagation_of(edge_index, num_nodes, edge_weight=one)
+        assert propagation_of(edge_index, num_nodes, edge_weight=one) is P
+        assert propagation_of(edge_index, num_nodes) is not P
+        assert propagation_of(edge_index, num_nodes, edge_weight=two) is not P
+        assert propagation_of(edge_index.clone(), num_nodes, edge_weight=one) is not P
+        one.mul_(3)
+        assert propagation_of(edge_index, num_nodes, edge_weight=one) is not P
+
+    def test_a_cached_map_is_freed_with_its_edges_or_its_weights(self) -> None:
+        for freed in ("edges", "weights"):
+            edge_index, num_nodes = large()
+            edge_index, weight = edge_index.clone(), torch.ones(edge_index.size(1))
+            alive = weakref.ref(propagation_of(edge_index, num_nodes, edge_weight=weight))
+            assert alive() is not None
+            if freed == "edges":
+                del edge_index
+            else:
+                del weight
+            assert alive() is None
+
+    @pytest.mark.parametrize(
+        ("weight", "message"),
+        [
+            (torch.ones(3), r"edge_weight must be a tensor of shape \[2\], one per edge, got \[3\]"),
+            (torch.ones(2, 1), r"got \[2, 1\]"),
+            (torch.Generator(), "got Generator"),
+            (torch.ones(2, requires_grad=True), "edge_weight requires grad"),
+        ],
+    )
+    def test_bad_weights_are_named(self, weight: Tensor, message: str) -> None:
+        with pytest.raises(MarioError, match=message):
+            propagation_matrix(torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=weight)
 
 
 class TestCache:
@@ -455,14 +465,14 @@ class TestCache:
         edge_index, num_nodes = large()
         maps: list[Propagation] = []
         both_made = threading.Barrier(2, timeout=60)
-        weights = mario.encoders.propagation._weights
+        make = Propagation.of
 
-        def slow(*args: object) -> tuple[Tensor, Tensor, Tensor]:
-            made = weights(*args)  # type: ignore[arg-type]
+        def slow(*args: Any) -> Propagation:
+            made = make(*args)
             both_made.wait()
             return made
 
-        monkeypatch.setattr(mario.encoders.propagation, "_weights", slow)
+        monkeypatch.setattr(Propagation, "of", slow)
         threads = [
             threading.Thread(target=lambda: maps.append(propagation_of(edge_index, num_nodes))) for _ in range(2)
         ]

@@ -27,7 +27,7 @@ def test_gradients_and_state_are_those_of_one_pass(kind: str) -> None:
         def encode(
             draws: torch.Generator | None, encoder: nn.Module = encoder, projector: nn.Module = projector
         ) -> Tensor:
-            return projector(encoder(x, EDGES, draws))
+            return projector(encoder(x, EDGES, generator=draws))
 
         z = recomputed(encode, nets, generator) if again else encode(generator)
         x.grad = None

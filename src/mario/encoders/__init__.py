@@ -3,6 +3,7 @@
 from mario.encoders.encoder import ENCODERS, GAT, GCN, GIN, Encoder, GraphSAGE
 from mario.encoders.projector import Projector
 from mario.encoders.propagation import Propagation, propagation_matrix, propagation_of
+from mario.encoders.protocol import FeatureEncoder
 from mario.encoders.readout import readout
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "GCN",
     "GIN",
     "Encoder",
+    "FeatureEncoder",
     "GraphSAGE",
     "Projector",
     "Propagation",

@@ -1,5 +1,6 @@
-"""Attention over the edges that reach a node."""
+"""Attention over the incoming edges of a node."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,61 +9,68 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch_geometric.utils import add_self_loops, remove_self_loops, softmax
 
-from mario.errors import MarioError
+from mario.encoders.propagation import check_edges
 
-# Numbers in the rows that are gathered at once for the gradient of the shares: a cache holds them.
+# Numbers gathered at once for the gradient of the shares, few enough for the CPU's cache.
 _BLOCK = 2**18
 
 
 class Attended:
-    """The edges of a graph, one self-loop a node among them, along which a softmax over incoming edges weighs messages.
+    """The edges of a graph with one self-loop per node; a softmax over incoming edges weights the messages along them.
 
     Args:
-        edge_index: [2, E].
-        num_nodes: number of nodes that send and that receive.
+        edge_index: int64 [2, E].
+        num_nodes: Number of nodes.
+        edge_attr: Float [E, D]. As in :class:`torch_geometric.nn.GATConv`, given self-loops are removed, and the
+            self-loop of a node has the mean of the attributes of its incoming edges.
+
+    Attributes:
+        source, target: int64 [E']; both ends of each edge, sorted by target.
+        edge_attr: Float [E', D] in the same order, or ``None``.
     """
 
-    def __init__(self, edge_index: Tensor, num_nodes: int) -> None:
-        if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < num_nodes:
-            low, high = int(edge_index.min()), int(edge_index.max())
-            raise MarioError(f"edge_index must hold nodes 0 to {num_nodes - 1}, got {low} to {high}")
-        source, target = add_self_loops(remove_self_loops(edge_index)[0], num_nodes=num_nodes)[0]
+    def __init__(self, edge_index: Tensor, num_nodes: int, edge_attr: Tensor | None = None) -> None:
+        check_edges(edge_index, num_nodes)
+        edge_index, edge_attr = remove_self_loops(edge_index, edge_attr)
+        (source, target), edge_attr = add_self_loops(edge_index, edge_attr, "mean", num_nodes)
         self.target, order = target.sort(stable=True)
         self.source = source[order]
+        self.edge_attr = None if edge_attr is None else edge_attr[order]
         self.starts = _starts(target, num_nodes)
         self.senders, self.first, self.receivers = num_nodes, 0, num_nodes
         self._back: tuple[Tensor, Tensor] | None = None
 
     def rows(self, start: int, stop: int) -> "Attended":
-        """Only the edges that reach the nodes ``start`` to ``stop``."""
+        """Only the edges into nodes ``start`` to ``stop - 1``."""
         low, high = int(self.starts[start]), int(self.starts[stop])
         block = object.__new__(Attended)
         block.source, block.target = self.source[low:high], self.target[low:high] - start
+        block.edge_attr = None if self.edge_attr is None else self.edge_attr[low:high]
         block.starts = self.starts[start : stop + 1] - low
         block.senders, block.first, block.receivers, block._back = self.senders, start, stop - start, None
         return block
 
     def scores(self, to_source: Tensor, to_target: Tensor) -> Tensor:
-        """One score an edge: the sum of what its two ends say."""
+        """One score per edge: the sum of the scores of its two ends."""
         own = to_target[self.first : self.first + self.receivers]
         return to_source.index_select(0, self.source) + own.index_select(0, self.target)
 
     def __call__(self, messages: Tensor, scores: Tensor) -> Tensor:
+        """For each node the sum of incoming messages, weighted by a softmax of the scores of their edges."""
         share = softmax(scores, self.target, num_nodes=self.receivers).to(messages.dtype)
-        out: Tensor = _Weighed.apply(messages, share, self)
-        return out
+        return _weighed(messages, share, self)
 
     @property
     def back(self) -> tuple[Tensor, Tensor]:
-        """The edges in the order of their sources, and where those of each source start: made once."""
+        """The order of the edges by source, and the start of each source in it; computed once."""
         if self._back is None:
             self._back = self.source.argsort(stable=True), _starts(self.source, self.senders)
         return self._back
 
 
 class _Weighed(torch.autograd.Function):
-    # With P the matrix of shares, P x: a product of a sparse matrix and no row an edge. Its gradient at x is Pᵀ g, and
-    # at the share of an edge the product of the rows at its ends.
+    # P x with P the matrix of shares: a sparse product, without one row per edge. The gradient of x is Pᵀ g; that of
+    # an edge's share is the inner product of the rows at its ends.
 
     @staticmethod
     def forward(ctx: Any, messages: Tensor, share: Tensor, along: Attended) -> Tensor:
@@ -89,8 +97,11 @@ class _Weighed(torch.autograd.Function):
         return d_messages, d_share, None
 
 
+_weighed: Callable[..., Tensor] = _Weighed.apply
+
+
 def _bags(x: Tensor, rows: Tensor, starts: Tensor, weights: Tensor) -> Tensor:
-    """Sums of weighted rows of ``x``, one for each start."""
+    """Sums of weighted rows of ``x``, one per start."""
     return F.embedding_bag(rows, x, starts, mode="sum", per_sample_weights=weights, include_last_offset=True)
 
 

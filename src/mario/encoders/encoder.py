@@ -1,4 +1,4 @@
-"""View encoding: a stack of PyG's convolutions."""
+"""View encoding: stacks of PyG's convolutions."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -17,33 +17,41 @@ from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix, Features, rows_of
 from mario.graphs.paging import release
 
-# Nodes that are embedded at once where nothing is trained.
+# Nodes embedded at once in inference.
 BLOCK = 2**16
 
-# Features up to which a layer's weight is copied before it is multiplied.
+# Widest input for which a layer's weight is copied before the product.
 _FEW = 8
 
-# In place: what they are given is a sum or a batch norm, of which no backward needs the result.
+# In place: the input is the result of a sum or a batch norm, which no backward pass needs.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu_, "elu": F.elu_, "leaky_relu": F.leaky_relu_}
 
 
 class Encoder(Reducible):
     """``num_layers`` times convolution, batch norm, activation and dropout, as in GOOD (Gui et al. 2022).
 
+    Features may be a ``torch.sparse_csr`` matrix, which is never made dense, or a
+    :class:`mario.graphs.features.Features`; see :class:`mario.encoders.FeatureEncoder`.
+
     Args:
-        in_channels: Number of features of a node.
-        hidden_channels: Width of every layer, and of what comes out.
+        in_channels: Number of features per node.
+        hidden_channels: Width of every layer and of the output.
         num_layers: Number of convolutions.
         batch_norm: Normalize over nodes after each convolution.
-        dropout: Probability that an entry of a layer's output is set to zero while training.
+        dropout: Probability that an entry of a layer's output is set to zero during training.
         last_activation: Whether the last layer has an activation too.
         activation: ``relu``, ``elu`` or ``leaky_relu``.
+        edge_dim: Number of attributes per edge, for an encoder that uses them (``gat``); ``None`` uses none.
 
-    Features may be a ``torch.sparse_csr`` matrix, which is never made dense, or a
-    :class:`mario.graphs.features.Features`.
+    Attributes:
+        supports_edge_weight: Whether the convolution uses ``edge_weight``.
+        supports_edge_attr: Whether it uses ``edge_attr``; for an instance, only if it has an ``edge_dim``.
     """
 
     normalization: ClassVar[Normalization | None] = None
+    supports_features = True
+    supports_edge_weight = True
+    supports_edge_attr = False
     _compiled_finish: Callable[[int, Tensor], Tensor] | None = None
 
     def __init__(
@@ -56,6 +64,7 @@ class Encoder(Reducible):
         dropout: float = 0.0,
         last_activation: bool = False,
         activation: str = "relu",
+        edge_dim: int | None = None,
     ) -> None:
         super().__init__()
         if min(in_channels, hidden_channels, num_layers) < 1:
@@ -67,6 +76,12 @@ class Encoder(Reducible):
             raise MarioError(f"dropout must lie in [0, 1), got {dropout}")
         if activation not in ACTIVATIONS:
             raise MarioError(f"activation must be one of {', '.join(ACTIVATIONS)}, got '{activation}'")
+        if edge_dim is not None and not self.supports_edge_attr:
+            raise MarioError(f"{type(self).__name__} uses no edge attributes, got edge_dim={edge_dim}: use GAT")
+        if edge_dim is not None and edge_dim < 1:
+            raise MarioError(f"edge_dim must be at least 1, or None for no edge attributes, got {edge_dim}")
+        self.edge_dim = edge_dim
+        self.supports_edge_attr = edge_dim is not None
         widths = [in_channels] + [hidden_channels] * num_layers
         self.hidden_channels = hidden_channels
         self.dropout = dropout
@@ -79,23 +94,39 @@ class Encoder(Reducible):
         raise NotImplementedError
 
     def transform(self, conv: Any) -> nn.Linear:
-        """The linear map that messages go through, before or after they are passed on, as both are linear."""
+        """The linear map of the messages. As passing messages is linear too, it is applied before or after that."""
         raise NotImplementedError
 
     def receive(self, conv: Any, got: Tensor, own: FeatureMatrix) -> Tensor:
-        """The layer's output from the transformed messages that arrived and the nodes' own features."""
+        """The output of the layer, from the transformed messages that arrived and the nodes' own features."""
         raise NotImplementedError
 
-    def forward(self, x: FeatureMatrix, edge_index: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """One row a node. ``generator`` draws the dropout masks.
+    def forward(
+        self,
+        x: FeatureMatrix,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Embed all nodes; large graphs are embedded block by block when neither training nor tracking gradients.
 
-        ``edge_index`` may also be a ready propagation matrix, sparse CSR with a row for each node that receives. It
-        takes the place of the encoder's own; attention, which has none, looks along its entries. Where nothing is
-        trained and the graph is large, nodes are embedded in blocks.
+        Args:
+            x: [N, in_channels].
+            edge_index: int64 [2, E], or a ready propagation matrix, sparse CSR with one row per receiving node. The
+                matrix replaces the encoder's own; attention uses the positions of its entries.
+            edge_weight: Non-negative float [E], for an encoder with ``supports_edge_weight``.
+            edge_attr: Float [E, edge_dim], for an encoder with ``supports_edge_attr``.
+            generator: Draws the dropout masks.
+
+        Returns:
+            [N, hidden_channels].
         """
         if isinstance(x, Tensor) and x.layout == torch.sparse_csr:
             x = Features(x)
-        route = self.route(x, edge_index)
+        self._check_edges(edge_index, edge_weight, edge_attr)
+        route = self.route(x, edge_index, edge_weight, edge_attr)
         resting = not (self.training or torch.is_grad_enabled())
         if resting and x.size(0) > BLOCK:
             return self._in_blocks(x, route)
@@ -108,27 +139,44 @@ class Encoder(Reducible):
         assert isinstance(h, Tensor)
         return h
 
-    def route(self, x: FeatureMatrix, edge_index: Tensor) -> Any:
-        """That along which messages are passed."""
+    def _check_edges(self, edge_index: Tensor, edge_weight: Tensor | None, edge_attr: Tensor | None) -> None:
+        for name, value, supported in (
+            ("edge_weight", edge_weight, self.supports_edge_weight),
+            ("edge_attr", edge_attr, self.supports_edge_attr),
+        ):
+            if value is None:
+                continue
+            if not isinstance(value, Tensor):
+                raise MarioError(f"{name} must be a tensor with one row per edge, got {type(value).__name__}")
+            if not supported:
+                without = " without edge_dim" if getattr(type(self), f"supports_{name}") else ""
+                raise MarioError(f"{type(self).__name__}{without} uses no {name}: pass None")
+            if value.requires_grad:
+                raise MarioError(f"{name} requires grad, which encoders do not compute: pass {name}.detach()")
+            if edge_index.layout == torch.sparse_csr:
+                raise MarioError(f"edge_index is a propagation matrix, which holds its own weights: pass no {name}")
+
+    def route(self, x: FeatureMatrix, edge_index: Tensor, edge_weight: Tensor | None, edge_attr: Tensor | None) -> Any:
+        """The object that passes messages along the edges."""
         assert self.normalization is not None
         if edge_index.layout == torch.sparse_csr:
             return Propagation.from_matrix(edge_index)
-        return propagation_of(edge_index, x.size(0), self.normalization, x.dtype)
+        return propagation_of(edge_index, x.size(0), self.normalization, x.dtype, edge_weight)
 
     def messages(self, conv: Any, x: FeatureMatrix) -> Tensor:
-        """What nodes send: their features, transformed first where that makes them no wider."""
+        """What nodes send: their features, already transformed if that makes them no wider."""
         weight = self.transform(conv).weight
         if not isinstance(x, Tensor):
             return x.times(weight)
         return x if x.size(1) < weight.size(0) else x @ weight.t()
 
     def pass_on(self, conv: Any, messages: Tensor, route: Any) -> Tensor:
-        """The messages that reach each node, summed with the route's weights and transformed."""
-        got = route(messages)
+        """The transformed, weighted sum of the messages that reach each node."""
+        got: Tensor = route(messages)
         weight = self.transform(conv).weight
         if messages.size(1) >= weight.size(0):
             return got
-        # Once copied, gradients are asked for in a layout in which MKL takes a third of the time for few features.
+        # With a copy, the gradients have a layout in which MKL takes a third of the time for few features.
         return got @ (weight.t().contiguous() if messages.size(1) <= _FEW else weight.t())
 
     def finish(self, layer: int, h: Tensor) -> Tensor:
@@ -137,15 +185,15 @@ class Encoder(Reducible):
         return (compiled or self._finish)(layer, h)
 
     def _finish(self, layer: int, h: Tensor) -> Tensor:
-        h = self.norms[layer](h)
-        return self.activation(h) if layer < len(self.convs) - 1 or self.last_activation else h
+        normed: Tensor = self.norms[layer](h)
+        return self.activation(normed) if layer < len(self.convs) - 1 or self.last_activation else normed
 
     def compile_rows(self) -> None:
-        """Compile what training does to each row after messages were passed: torch fuses that, and not the products."""
+        """Compile the row-wise part of a training step, which torch can fuse, unlike the products."""
         self._compiled_finish = torch.compile(self._finish, dynamic=True)
 
     def _in_blocks(self, x: FeatureMatrix, route: Any) -> Tensor:
-        """Layer by layer, and in each the nodes block by block: two matrices of the output's size are all there is."""
+        """Layer by layer, and within a layer block by block: memory holds two matrices of the output's size."""
         blocks = [slice(first, min(first + BLOCK, x.size(0))) for first in range(0, x.size(0), BLOCK)]
         h: Tensor | None = None
         for i, conv in enumerate(self.convs):
@@ -164,13 +212,13 @@ class Encoder(Reducible):
                 part = self.finish(i, self.receive(conv, got, rows_of(own, rows)))
                 if h is None:
                     h = part.new_empty(x.size(0), part.size(1))
-                h[rows] = part  # of its own layer's input a block needs only the rows that it now replaces
+                h[rows] = part  # a block needs no rows of its layer's input but those it now replaces
         assert h is not None
         return h
 
 
 class GCN(Encoder):
-    """Graph convolutional network (Kipf & Welling, ICLR 2017).
+    """Graph convolutional network (Kipf & Welling, ICLR 2017); ``edge_weight`` as in PyG's ``GCNConv``.
 
     Example:
         >>> GCN(4, hidden_channels=8, num_layers=2)(torch.ones(3, 4), torch.tensor([[0, 1], [1, 2]])).shape
@@ -180,71 +228,107 @@ class GCN(Encoder):
     normalization = "symmetric"
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
-        return GCNConv(in_channels, out_channels, normalize=False)
+        conv: nn.Module = GCNConv(in_channels, out_channels, normalize=False)
+        return conv
 
     def transform(self, conv: Any) -> nn.Linear:
-        return conv.lin
+        linear: nn.Linear = conv.lin
+        return linear
 
     def receive(self, conv: Any, got: Tensor, own: FeatureMatrix) -> Tensor:
         return got.add_(conv.bias) if got.dtype == conv.bias.dtype else got + conv.bias
 
 
 class GraphSAGE(Encoder):
-    """Mean aggregation that keeps a node's own features apart (Hamilton et al., NeurIPS 2017)."""
+    """GraphSAGE with mean aggregation (Hamilton et al., NeurIPS 2017).
+
+    With ``edge_weight`` the mean is weighted: node i receives Σ_j w_ji x_j / Σ_j w_ji, or zero if the weights sum to
+    zero.
+    """
 
     normalization = "mean"
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
-        return SAGEConv(in_channels, out_channels)
+        conv: nn.Module = SAGEConv(in_channels, out_channels)
+        return conv
 
     def transform(self, conv: Any) -> nn.Linear:
-        return conv.lin_l
+        linear: nn.Linear = conv.lin_l
+        return linear
 
     def receive(self, conv: Any, got: Tensor, own: FeatureMatrix) -> Tensor:
         weight = conv.lin_r.weight
-        return got + conv.lin_l.bias + (own @ weight.t() if isinstance(own, Tensor) else own.times(weight))
+        out: Tensor = got + conv.lin_l.bias + (own @ weight.t() if isinstance(own, Tensor) else own.times(weight))
+        return out
 
 
 class GIN(Encoder):
-    """Sum aggregation and an MLP (Xu et al., ICLR 2019)."""
+    """Graph isomorphism network: sum aggregation and an MLP (Xu et al., ICLR 2019).
+
+    With ``edge_weight`` the sum is weighted: node i receives x_i + Σ_j w_ji x_j.
+    """
 
     normalization = "sum"
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
         mlp = nn.Sequential(nn.Linear(in_channels, out_channels), nn.ReLU(), nn.Linear(out_channels, out_channels))
-        return GINConv(mlp)
+        conv: nn.Module = GINConv(mlp)
+        return conv
 
     def transform(self, conv: Any) -> nn.Linear:
-        return conv.nn[0]
+        linear: nn.Linear = conv.nn[0]
+        return linear
 
     def receive(self, conv: Any, got: Tensor, own: FeatureMatrix) -> Tensor:
-        return conv.nn[1:](got + conv.nn[0].bias)
+        out: Tensor = conv.nn[1:](got + conv.nn[0].bias)
+        return out
 
 
 class GAT(Encoder):
-    """Attention over neighbors (Veličković et al., ICLR 2018), one head."""
+    """Attention over neighbors (Veličković et al., ICLR 2018), one head; ``edge_attr`` as in PyG's ``GATConv``.
+
+    Example:
+        >>> x, edge_index, edge_attr = torch.ones(3, 4), torch.tensor([[0, 1], [1, 2]]), torch.ones(2, 5)
+        >>> GAT(4, hidden_channels=8, edge_dim=5)(x, edge_index, edge_attr=edge_attr).shape
+        torch.Size([3, 8])
+    """
+
+    supports_edge_weight = False
+    supports_edge_attr = True
 
     def convolution(self, in_channels: int, out_channels: int) -> nn.Module:
-        return GATConv(in_channels, out_channels)
+        conv: nn.Module = GATConv(in_channels, out_channels, edge_dim=self.edge_dim)
+        return conv
 
     def transform(self, conv: Any) -> nn.Linear:
-        return conv.lin
+        linear: nn.Linear = conv.lin
+        return linear
 
-    def route(self, x: FeatureMatrix, edge_index: Tensor) -> Any:
+    def route(self, x: FeatureMatrix, edge_index: Tensor, edge_weight: Tensor | None, edge_attr: Tensor | None) -> Any:
+        if edge_attr is not None and edge_attr.shape != (edge_index.size(1), self.edge_dim):
+            due = [edge_index.size(1), self.edge_dim]
+            raise MarioError(f"edge_attr must have shape {due}, [edges, edge_dim], got {list(edge_attr.shape)}")
+
         def make() -> Attended:
-            return Attended(entries(edge_index) if edge_index.layout == torch.sparse_csr else edge_index, x.size(0))
+            edges = entries(edge_index) if edge_index.layout == torch.sparse_csr else edge_index
+            return Attended(edges, x.size(0), None if edge_attr is None else edge_attr.to(x.dtype))
 
-        return remembered(edge_index, ("attended", x.size(0)), make)
+        return remembered(edge_index, ("attended", x.size(0), x.dtype), make, edge_attr)
 
     def messages(self, conv: Any, x: FeatureMatrix) -> Tensor:
         return x @ conv.lin.weight.t() if isinstance(x, Tensor) else x.times(conv.lin.weight)
 
     def pass_on(self, conv: Any, messages: Tensor, route: Any) -> Tensor:
-        to_source, to_target = messages @ conv.att_src.view(-1), messages @ conv.att_dst.view(-1)
-        return route(messages, F.leaky_relu(route.scores(to_source, to_target), conv.negative_slope))
+        scores = route.scores(messages @ conv.att_src.view(-1), messages @ conv.att_dst.view(-1))
+        if route.edge_attr is not None:
+            # ⟨a, W e⟩ = ⟨Wᵀ a, e⟩: no transformed row per edge.
+            scores = scores + route.edge_attr @ (conv.att_edge.view(-1) @ conv.lin_edge.weight)
+        out: Tensor = route(messages, F.leaky_relu(scores, conv.negative_slope))
+        return out
 
     def receive(self, conv: Any, got: Tensor, own: FeatureMatrix) -> Tensor:
-        return got + conv.bias
+        out: Tensor = got + conv.bias
+        return out
 
 
 ENCODERS: dict[str, type[Encoder]] = {"gcn": GCN, "sage": GraphSAGE, "gat": GAT, "gin": GIN}

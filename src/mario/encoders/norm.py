@@ -1,5 +1,6 @@
-"""Batch norm whose statistics are those of all ranks."""
+"""Batch norm over the rows of all ranks."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,13 +16,12 @@ ONE_ROW = "batch norm cannot be trained on one row, a graph of one node: set bat
 class BatchNorm(nn.BatchNorm1d):
     """Batch normalization (Ioffe & Szegedy, ICML 2015) over the rows of all ranks.
 
-    In one process and in evaluation it is :class:`torch.nn.BatchNorm1d`. While ranks train together, each with its own
-    number of rows, values, gradients and running statistics are those of one process that holds all rows: one
-    exchange of 2 × features + 1 numbers a rank in the forward pass, one of 2 × features in the backward.
+    In a single process and in evaluation it is :class:`torch.nn.BatchNorm1d`. When several ranks train together, each
+    with its own number of rows, the values, gradients and running statistics equal those of one process with all rows.
+    Each rank exchanges 2 × features + 1 numbers in the forward pass and 2 × features in the backward pass.
 
     Attributes:
-        everywhere: with ``False`` a rank normalizes by its own rows alone. That is for a method that does not run the
-            same passes on all ranks.
+        everywhere: If ``False``, a rank normalizes by its own rows only, for methods whose passes differ between ranks.
 
     Example:
         >>> BatchNorm(2)(torch.tensor([[0.0, 1.0], [2.0, 5.0]])).detach().round()
@@ -31,7 +31,7 @@ class BatchNorm(nn.BatchNorm1d):
 
     everywhere: bool = True
     told: list[tuple[Tensor, Tensor, int]] | None = None
-    """Where statistics are noted, or, if ``recalls``, taken from: see :func:`mario.encoders.recomputing.recomputed`."""
+    """Statistics of past passes, recorded or, if ``recalls``, replayed by :mod:`mario.encoders.recomputing`."""
     recalls: bool = False
 
     def forward(self, input: Tensor) -> Tensor:
@@ -50,11 +50,11 @@ class BatchNorm(nn.BatchNorm1d):
             raise MarioError(ONE_ROW)
         if self.track_running_stats:
             self._remember(mean, variance * (count / (count - 1)))
-        # The running statistics of a reduced precision are kept in full; so are those that normalize.
+        # In reduced precision, both the running statistics and those that normalize keep full precision.
         inverse = (variance + self.eps).rsqrt()
         weight = self.weight if self.affine else torch.ones_like(mean)
         bias = self.bias if self.affine else torch.zeros_like(mean)
-        return _Normalize.apply(input, weight, bias, mean, inverse, count)
+        return _normalize(input, weight, bias, mean, inverse, count)
 
     @torch.no_grad()
     def _remember(self, mean: Tensor, variance: Tensor) -> None:
@@ -71,15 +71,15 @@ class BatchNorm(nn.BatchNorm1d):
 def shared_statistics(x: Tensor, about: Tensor | None = None) -> tuple[Tensor, Tensor, int]:
     """Mean and biased variance of each column over the rows of all ranks, and the number of those rows.
 
-    Ranks sum their deviations, and those squared, from ``about``, the same on all of them: in double precision and from
-    a point near the mean, as the running mean is, there is no difference of large numbers. Messages stay as small with
-    many ranks as with two.
+    Ranks sum deviations, and their squares, from ``about``, which is equal on all ranks. In double precision and with
+    ``about`` near the mean, such as the running mean, no large numbers cancel. The size of a message does not depend on
+    the number of ranks.
     """
     wide = torch.promote_types(x.dtype, torch.float32)
     own = torch.zeros(2, x.size(1) + 1, dtype=torch.float64, device=x.device)
     shift: Tensor | float = 0.0 if about is None else about.double()
     if x.size(0):
-        # A tenth of the time of var_mean down the columns; without running statistics there is nothing to update.
+        # Takes a tenth of the time of var_mean over columns; without running statistics it updates nothing.
         mean, variance = torch.batch_norm_update_stats(x.detach().to(wide).contiguous(), None, None, 0.0)
         off = mean.double() - shift
         own[0, 1:], own[1, 1:] = off * x.size(0), (variance.double() + off.square()) * x.size(0)
@@ -114,19 +114,25 @@ class _Normalize(torch.autograd.Function):
         return d_x.to(x.dtype), *parts
 
 
+_normalize: Callable[..., Tensor] = _Normalize.apply
+
+
 def _given_statistics(
     grad: Tensor, x: Tensor, weight: Tensor, mean: Tensor, inverse: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """γ/σ g, Σ g x̂ and Σ g by torch's own kernel, in half the time of one pass for each."""
-    if not x.size(0):  # the kernel ends the process then
+    """γ/σ g, Σ g x̂ and Σ g by torch's kernel, in half the time of separate passes."""
+    if not x.size(0):  # the kernel would crash the process
         return torch.empty_like(x), torch.zeros_like(mean), torch.zeros_like(mean)
     grad, x, weight = grad.contiguous(), x.contiguous(), weight.to(mean.dtype)
     kept = (mean, inverse.pow(-2), mean, inverse)
-    return torch.ops.aten.native_batch_norm_backward(grad, x, weight, *kept, False, 0.0, [True, True, True])
+    gradients: tuple[Tensor, Tensor, Tensor] = torch.ops.aten.native_batch_norm_backward(
+        grad, x, weight, *kept, False, 0.0, [True, True, True]
+    )
+    return gradients
 
 
 class NotedStatistics:
-    """What a pass leaves in the running statistics of batch norm, to be taken back and left again without the pass.
+    """The effect of a pass on the running statistics of batch norm, which can be undone or repeated without a pass.
 
     Example:
         >>> norm, x = BatchNorm(1), torch.tensor([[0.0], [2.0]])
@@ -147,7 +153,7 @@ class NotedStatistics:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A pass makes (1 − m)·r + m·s of a statistic r, so n of them make (1 − m)ⁿ·r and what r has no part in.
+        # A pass turns a statistic r into (1 − m)·r + m·s, so n passes turn it into (1 − m)ⁿ·r plus a term without r.
         self.passes = [_passes(norm) - n for norm, n in zip(self.norms, self.passes_before, strict=True)]
         self.shares = [(1 - float(norm.momentum or 0)) ** n for norm, n in zip(self.norms, self.passes, strict=True)]
         self.added = [
@@ -156,12 +162,12 @@ class NotedStatistics:
         ]
 
     def undo(self) -> None:
-        """Take back what the pass left, and whatever came after it."""
+        """Restore the statistics from before the pass."""
         for norm, before, passes in zip(self.norms, self.before, self.passes_before, strict=True):
             _set_statistics(norm, before, passes)
 
     def again(self) -> None:
-        """Leave it once more."""
+        """Apply the effect of the pass once more."""
         for norm, share, added, passes in zip(self.norms, self.shares, self.added, self.passes, strict=True):
             _set_statistics(norm, share * _statistics(norm) + added, _passes(norm) + passes)
 
@@ -179,7 +185,7 @@ def _passes(norm: nn.BatchNorm1d) -> int:
 
 
 def _set_statistics(norm: nn.BatchNorm1d, statistics: Tensor, passes: int) -> None:
-    # Through .data: autograd keeps the running statistics of a pass, though its backward in training reads none.
+    # Through .data: autograd saves the running statistics of a pass, although backward does not read them in training.
     for buffer, value in zip((norm.running_mean, norm.running_var), statistics, strict=True):
         assert buffer is not None
         buffer.data.copy_(value)

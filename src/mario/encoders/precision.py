@@ -1,4 +1,4 @@
-"""Networks whose products may be made in less than full precision."""
+"""Networks that can train in reduced precision."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from torch import nn
 
 
 class Reducible(nn.Module):
-    """A network that multiplies in ``products`` while it trains, where that is set; results keep their type."""
+    """A network whose products have the dtype ``products`` during training, if set; its results keep their dtype."""
 
     products: torch.dtype | None = None
 

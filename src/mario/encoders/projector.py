@@ -1,4 +1,4 @@
-"""The map from embeddings to the space in which they are contrasted."""
+"""The map from embeddings to the space of the contrast."""
 
 from torch import Tensor, nn
 
@@ -8,7 +8,7 @@ from mario.errors import MarioError
 
 
 class Projector(Reducible):
-    """Linear, batch norm, activation, linear; thrown away after training.
+    """Linear, batch norm, ReLU, linear; used in training only.
 
     Example:
         >>> import torch
@@ -40,4 +40,5 @@ class Projector(Reducible):
         )
 
     def forward(self, h: Tensor) -> Tensor:
-        return self.layers(h)
+        out: Tensor = self.layers(h)
+        return out

@@ -1,4 +1,4 @@
-"""From one vector a node to one vector a graph."""
+"""From one vector per node to one vector per graph."""
 
 from collections.abc import Callable
 
@@ -11,11 +11,11 @@ _POOLS: dict[str, Callable[..., Tensor]] = {"mean": global_mean_pool, "sum": glo
 
 
 def readout(h: Tensor, batch: Tensor | None = None, kind: str = "mean") -> Tensor:
-    """One row a graph: the mean, sum or maximum over its nodes.
+    """One row per graph: the mean, sum or maximum over its nodes.
 
     Args:
         h: ``[nodes, width]``.
-        batch: The graph of every node, as in a PyG ``Batch``; ``None`` is one graph.
+        batch: The graph of each node, as in a PyG ``Batch``; ``None`` means one graph.
         kind: ``mean``, ``sum`` or ``max``.
 
     Example:

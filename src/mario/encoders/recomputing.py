@@ -1,4 +1,4 @@
-"""A pass through networks that keeps its results only: what lies between is made again when gradients are asked for."""
+"""A pass that stores only its results and recomputes everything else in the backward pass."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,11 +16,11 @@ T = TypeVar("T")
 def recomputed(
     make: Callable[[torch.Generator | None], T], networks: nn.Module, generator: torch.Generator | None = None
 ) -> T:
-    """``make(generator)``, without keeping what its backward needs: that makes it a second time.
+    """``make(generator)`` without storing intermediate results; the backward pass calls ``make`` a second time.
 
-    The second time draws the same numbers and leaves the running statistics of batch norm in ``networks`` as they are,
-    so that the gradients and all state are those of one pass. Over ranks it takes the statistics of the first pass and
-    sends nothing: a rank with a smaller batch may do without it.
+    The second call draws the same numbers and leaves the running statistics of batch norm in ``networks`` unchanged, so
+    that gradients and state equal those of one pass. With several ranks it reuses the statistics of the first pass and
+    communicates nothing, so that a rank with a smaller batch need not recompute.
 
     Example:
         >>> layer, x = nn.Linear(2, 1), torch.ones(3, 2)
@@ -45,14 +45,15 @@ def recomputed(
         with statistics_at_rest(networks), _told(norms, [list(of_one) for of_one in told], recalls=True):
             return make(again)
 
-    return checkpoint(run, use_reentrant=False, preserve_rng_state=False)
+    out: T = checkpoint(run, use_reentrant=False, preserve_rng_state=False)
+    return out
 
 
 @contextmanager
 def _told(
     norms: Sequence[BatchNorm], lists: Sequence[list[tuple[Tensor, Tensor, int]]], *, recalls: bool = False
 ) -> Iterator[None]:
-    """Statistics over ranks are noted in ``lists`` meanwhile, or taken from there."""
+    """Record the statistics over ranks in ``lists`` within this context, or replay them from there."""
     for norm, of_one in zip(norms, lists, strict=True):
         norm.told, norm.recalls = of_one, recalls
     try:
@@ -64,7 +65,7 @@ def _told(
 
 @contextmanager
 def statistics_at_rest(networks: nn.Module) -> Iterator[None]:
-    """Whatever is passed through batch norm meanwhile is not remembered by it."""
+    """Within this context, passes do not change the running statistics of batch norm."""
     norms = [module for module in networks.modules() if isinstance(module, nn.BatchNorm1d)]
     kept = [dict(norm.named_buffers(recurse=False)) for norm in norms]
     for norm, buffers in zip(norms, kept, strict=True):
