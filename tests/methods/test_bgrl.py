@@ -34,7 +34,7 @@ def built(**settings: object) -> tuple[BGRL, Data]:
 def test_loss_is_two_minus_both_cosines() -> None:
     """As in the authors' train_transductive.py: each view's prediction against the other view's target."""
     model, graph = built()
-    alpha, beta = model.views(graph, torch.Generator().manual_seed(1))
+    alpha, beta = model.make_views(graph, torch.Generator().manual_seed(1))
     first, second = copy.deepcopy(model.predictor_[0]), copy.deepcopy(model.predictor_[2])
     slope = model.predictor_[1].weight
 
@@ -105,7 +105,7 @@ def test_recipe_conditions_on_the_online_embeddings(perturb: str) -> None:
     loss = recipe.step(graph, torch.Generator().manual_seed(1))["loss"]
     ours = {name: p.grad.clone() for name, p in recipe.named_parameters() if p.grad is not None}
     recipe.zero_grad()
-    alpha, beta = (recipe.encode(view) for view in recipe.views(graph, torch.Generator().manual_seed(1)))
+    alpha, beta = (recipe.encode(view) for view in recipe.make_views(graph, torch.Generator().manual_seed(1)))
     expected = recipe.contrast(alpha, beta) - 0.5 * recipe.conditional_term(alpha[0], beta[0])
     expected.backward()
     assert loss == pytest.approx(expected.item(), abs=1e-5)
@@ -122,7 +122,7 @@ def test_it_learns_what_it_is_asked() -> None:
     def loss() -> float:
         generator = torch.Generator().manual_seed(9)
         with torch.no_grad():
-            sides = [[model.encode(view) for view in model.views(graph, generator)] for _ in range(10)]
+            sides = [[model.encode(view) for view in model.make_views(graph, generator)] for _ in range(10)]
             return sum(model.contrast(*pair).item() for pair in sides) / 10
 
     before = loss()

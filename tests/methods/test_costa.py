@@ -43,7 +43,7 @@ def authors(u: Tensor, v: Tensor, tau: float) -> Tensor:
 @pytest.mark.parametrize("density", [1.0, 0.2])
 def test_loss_is_of_the_sketch_with_the_same_p_for_both_views(negatives: str, activation: str, density: float) -> None:
     model, graph = built(negatives=negatives, projector_activation=activation, ratio=0.3, sketch_density=density)
-    alpha, beta = model.views(graph, torch.Generator().manual_seed(1))
+    alpha, beta = model.make_views(graph, torch.Generator().manual_seed(1))
     ours = model.contrast(model.encode(alpha), model.encode(beta), torch.Generator().manual_seed(2))
     p = sketch(torch.eye(80), 24, density=density, generator=torch.Generator().manual_seed(2))
     u, v = (model.projector_(p @ model.encoder_(view.x, view.edge_index)) for view in (alpha, beta))
@@ -62,9 +62,9 @@ def test_single_view_pushes_the_rows_of_one_sketch_apart() -> None:
     loss = model.step(graph, torch.Generator().manual_seed(3))["loss"]
     assert len(calls) == 1
     generator = torch.Generator().manual_seed(3)
-    alpha, beta = model.views(graph, generator)
+    alpha, beta = model.make_views(graph, generator)
     assert alpha is beta
-    h = model.encoder_(alpha.x, alpha.edge_index, generator)
+    h = model.encoder_(alpha.x, alpha.edge_index, generator=generator)
     u = F.normalize(model.projector_(sketch(torch.cat([h, h], 1), 40, generator=generator)[:, :8]))
     power = (u @ u.t() / 0.4).exp()
     expected = -(power.diag() / (2 * power.sum(1) - power.diag())).log().mean()
@@ -75,7 +75,7 @@ def test_graph_augmentation_can_be_left_out() -> None:
     """Row 3 of the paper's Table 4: feature augmentation alone."""
     off = {"mask_features_1": 0.0, "mask_features_2": 0.0, "drop_edges_1": 0.0, "drop_edges_2": 0.0}
     model, graph = built(multi_view=False, **off)
-    alpha, _ = model.views(graph, torch.Generator().manual_seed(3))
+    alpha, _ = model.make_views(graph, torch.Generator().manual_seed(3))
     assert torch.equal(alpha.x, graph.x)
     assert torch.equal(alpha.edge_index, graph.edge_index)
     first, second = (model.step(graph, torch.Generator().manual_seed(seed))["loss"] for seed in (1, 2))
@@ -98,7 +98,7 @@ def test_recipe_conditions_on_projected_nodes(multi_view: bool) -> None:
     recipe.train()
     loss = recipe.step(graph, torch.Generator().manual_seed(1))["loss"]
     generator = torch.Generator().manual_seed(1)
-    alpha, beta = (recipe.encode(view) for view in recipe.views(graph, generator))
+    alpha, beta = (recipe.encode(view) for view in recipe.make_views(graph, generator))
     torch.testing.assert_close(alpha[0], recipe.projector_(alpha[1]))
     expected = recipe.contrast(alpha, beta, generator) - 0.5 * recipe.conditional_term(alpha[0], beta[0])
     assert loss == pytest.approx(expected.item(), abs=1e-5)

@@ -39,7 +39,7 @@ def test_loss_of_a_step_written_out(summary: str, bias: bool) -> None:
 def test_the_first_view_is_the_graph_and_the_second_has_its_rows_shuffled() -> None:
     model = DGI(**SMALL)
     graph = model.prepare(tiny_graph())
-    alpha, beta = model.views(graph, torch.Generator().manual_seed(0))
+    alpha, beta = model.make_views(graph, torch.Generator().manual_seed(0))
     assert torch.equal(alpha.x, graph.x)
     assert torch.equal(alpha.edge_index, graph.edge_index)
     assert torch.equal(beta.edge_index, graph.edge_index)
@@ -51,7 +51,7 @@ def test_of_a_sampled_neighborhood_only_seeds_count() -> None:
     model = DGI(**SMALL)
     graph = model.prepare(tiny_graph())
     graph.seed_mask = torch.arange(80) < 10
-    alpha, beta = model.views(graph, torch.Generator().manual_seed(0))
+    alpha, beta = model.make_views(graph, torch.Generator().manual_seed(0))
     assert model.encode(alpha).shape == model.encode(beta).shape == (10, 8)
 
 
@@ -60,7 +60,7 @@ def test_features_tell_real_from_corrupted_after_training() -> None:
     data = tiny_graph(nodes=120)
     data.x[:, 0] = data.y.float()
     model = DGI(**{**SMALL, "epochs": 40, "hidden_channels": 16, "lr": 1e-2}, sampling="full").fit(data)
-    alpha, beta = model.views(data, torch.Generator().manual_seed(1))
+    alpha, beta = model.make_views(data, torch.Generator().manual_seed(1))
     with torch.no_grad():
         h, corrupted = model.encode(alpha), model.encode(beta)
         s = h.mean(0).sigmoid()
@@ -79,7 +79,7 @@ def test_recipe_over_it_has_the_adversary_and_no_conditional_term() -> None:
 
     model.zero_grad()
     generator = torch.Generator().manual_seed(7)
-    alpha, beta = model.views(graph, generator)
+    alpha, beta = model.make_views(graph, generator)
     delta = torch.empty_like(alpha.x).uniform_(-0.05, 0.05, generator=generator)
     for _ in range(2):
         delta = delta.detach().requires_grad_()

@@ -22,7 +22,7 @@ def exact_loss(model: mario.GRACE) -> float:
     generator = torch.Generator().manual_seed(7)
     model.train()
     with torch.no_grad():
-        alpha, beta = (model.encode(view) for view in model.views(tiny_graph(), generator))
+        alpha, beta = (model.encode(view) for view in model.make_views(tiny_graph(), generator))
         return info_nce(alpha, beta, model.tau).item()
 
 
@@ -42,6 +42,6 @@ def test_as_many_anchors_as_nodes_are_all_rows() -> None:
 
 @pytest.mark.parametrize("other", [{"gather": True}, {"estimator": "jensen_shannon"}])
 def test_anchors_with_what_has_none_are_refused(other: dict[str, object]) -> None:
-    with pytest.raises(MarioError, match=r"anchors are for estimator=info_nce .* anchors=0 or gather=False would do"):
+    with pytest.raises(MarioError, match=r"anchors are for estimator=info_nce .* use anchors=0, or gather=False"):
         mario.GRACE(anchors=5, **other)
     assert mario.GRACE(anchors=0, **other).anchors == 0

@@ -47,7 +47,7 @@ def test_the_two_views_have_their_own_probabilities(generator: torch.Generator) 
         **both("drop_and_mask"), mask_features_1=1.0, mask_features_2=0.0, drop_edges_1=0.0, drop_edges_2=1.0
     )
     data = tiny_graph_set()
-    alpha, beta = model.views(data, generator)
+    alpha, beta = model.make_views(data, generator)
     assert not alpha.x.any()
     assert torch.equal(alpha.edge_index, data.edge_index)
     assert torch.equal(beta.x, data.x)
@@ -57,7 +57,7 @@ def test_the_two_views_have_their_own_probabilities(generator: torch.Generator) 
 @pytest.mark.parametrize("kind", AUGMENTATIONS)
 def test_every_view_has_every_graph_in_its_place(kind: str, generator: torch.Generator) -> None:
     data = tiny_graph_set()
-    for view in GraphCL(**both(kind)).views(data, generator):
+    for view in GraphCL(**both(kind)).make_views(data, generator):
         assert view.batch.unique().tolist() == list(range(40))
         assert torch.equal(view.y, data.y)
         assert torch.equal(view.batch[view.edge_index[0]], view.batch[view.edge_index[1]])
@@ -71,7 +71,7 @@ def test_the_loss_by_hand() -> None:
     model = GraphCL(**SMALL, **both("none"), tau=0.2)
     model.prepare(data)
     model.eval()
-    alpha, beta = model.views(data)
+    alpha, beta = model.make_views(data)
     h = model.encoder_(data.x, data.edge_index)
     pooled = torch.stack([h[data.batch == i].amax(0) for i in range(3)])
     z = model.projector_(pooled)

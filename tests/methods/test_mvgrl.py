@@ -87,7 +87,7 @@ def test_a_batch_sees_its_block_of_the_training_graphs_diffusion(sampling: str, 
     rows = batch.diffusion_row
     assert torch.equal(batch.x, graph.x[rows])
     assert torch.equal(batch.diffusion.to_dense(), whole[rows][:, rows])
-    alpha, beta = model.views(batch, torch.Generator().manual_seed(0))
+    alpha, beta = model.make_views(batch, torch.Generator().manual_seed(0))
     assert "diffusion" not in alpha
     assert torch.equal(beta.diffusion.to_dense(), batch.diffusion.to_dense())
     assert torch.equal(alpha.shuffle, beta.shuffle)
@@ -173,7 +173,7 @@ def test_recipe_perturbs_the_corrupted_nodes_of_the_first_view_too() -> None:
 
     model.zero_grad()
     generator = torch.Generator().manual_seed(7)
-    alpha, beta = model.views(graph, generator)
+    alpha, beta = model.make_views(graph, generator)
     delta = torch.empty_like(alpha.x).uniform_(-0.05, 0.05, generator=generator)
     matrix = beta.diffusion.double()
     for _ in range(2):

@@ -56,7 +56,7 @@ def test_one_step_is_algorithm_1(ascent: str) -> None:
     model.zero_grad()
     model.load_state_dict(before, strict=False)
     generator = torch.Generator().manual_seed(7)
-    alpha, beta = model.views(graph, generator)
+    alpha, beta = model.make_views(graph, generator)
     clean_u, clean_v = model.encode(alpha).detach(), model.encode(beta).detach()
     prototypes = model.prototypes_.weight.detach()  # step() moved them before it used them
     assert clean_u.shape == clean_v.shape
@@ -128,7 +128,7 @@ def test_only_prototypes_move_in_the_inner_steps() -> None:
     model, graph = built(prototype_lr=0.1)
     before = {k: v.clone() for k, v in model.named_parameters()}
     with torch.no_grad():
-        model._move_prototypes(*(model.encode(view) for view in model.views(graph, torch.Generator().manual_seed(0))))
+        model._move_prototypes(*(model.encode(view) for view in model.make_views(graph, torch.Generator().manual_seed(0))))
     moved = {k for k, v in model.named_parameters() if not torch.equal(v, before[k])}
     assert moved == {"prototypes_.weight"}
     assert not any(p is model.prototypes_.weight for p in model.trained())
@@ -138,7 +138,7 @@ def test_released_code_moves_the_projector_with_the_prototypes() -> None:
     model, graph = built(**RELEASED, prototype_lr=0.1)
     before = {k: v.clone() for k, v in model.named_parameters()}
     generator = torch.Generator().manual_seed(0)
-    model._move_with_projector(*model.views(graph, generator), generator)
+    model._move_with_projector(*model.make_views(graph, generator), generator)
     moved = {k.split(".")[0] for k, v in model.named_parameters() if not torch.equal(v, before[k])}
     assert moved == {"prototypes_", "projector_"}
     assert all(p.grad is None for p in model.projector_.parameters()), "the encoder step must not add to these"
@@ -149,7 +149,7 @@ def test_released_code_moves_the_projector_with_the_prototypes() -> None:
 def test_inner_steps_lower_the_clustering_loss() -> None:
     model, graph = built(prototype_lr=0.05, prototype_steps=50, prototype_tau=0.1)
     generator = torch.Generator().manual_seed(0)
-    u, v = (model.encode(view).detach() for view in model.views(graph, generator))
+    u, v = (model.encode(view).detach() for view in model.make_views(graph, generator))
     model.prototype_steps = 1
     first, _ = model._move_prototypes(u, v)
     model.prototype_steps = 50
@@ -160,7 +160,7 @@ def test_inner_steps_lower_the_clustering_loss() -> None:
 def test_moved_prototypes_tell_the_clusters_of_the_second_view(pseudo_labels: str) -> None:
     model, graph = built(pseudo_labels=pseudo_labels)
     generator = torch.Generator().manual_seed(0)
-    u, v = (model.encode(view).detach() for view in model.views(graph, generator))
+    u, v = (model.encode(view).detach() for view in model.make_views(graph, generator))
     figures, clusters = model._move_prototypes(u, v)
     assert torch.equal(clusters, model.cluster_of(v))
     assert figures["clusters_used"] == model.cluster_of(u).unique().numel() / model.clusters
@@ -201,7 +201,7 @@ def test_recipe_over_a_host_is_a_class_of_both() -> None:
         mario.Recipe(mario.ERM())
     with pytest.raises(MarioError, match="mario has the recipe already"):
         mario.Recipe(model)
-    with pytest.raises(MarioError, match=r"GRACE\(\) would do"):
+    with pytest.raises(MarioError, match=r"got the class GRACE: use GRACE\(\)"):
         mario.Recipe(mario.GRACE)
     with pytest.raises(MarioError, match="no setting 'gama'"):
         mario.Recipe(mario.GRACE(), gama=1)
@@ -214,7 +214,7 @@ def test_the_recipe_over_another_host_needs_no_line_more() -> None:
 
         name = "bare"
 
-        def views(self, batch, generator=None):
+        def make_views(self, batch, generator=None):
             return DropEdges(0.5)(batch, generator), DropEdges(0.5)(batch, generator)
 
         def contrast(self, alpha, beta, generator=None):
@@ -266,7 +266,7 @@ def test_sides_of_several_tensors_give_the_same_gradients_as_one_graph_without_t
             super().build(in_channels, num_classes)
             self.head_ = torch.nn.Linear(self.hidden_channels, self.hidden_channels)
 
-        def views(self, batch, generator=None):
+        def make_views(self, batch, generator=None):
             return DropEdges(0.5)(batch, generator), DropEdges(0.5)(batch, generator)
 
         def encode(self, view, generator=None):
@@ -296,7 +296,7 @@ def test_a_host_without_pairs_of_rows_has_the_adversary_only() -> None:
         name = "unpaired"
         aligned = False
 
-        def views(self, batch, generator=None):
+        def make_views(self, batch, generator=None):
             return DropEdges(0.5)(batch, generator), DropEdges(0.5)(batch, generator)
 
         def contrast(self, alpha, beta, generator=None):

@@ -67,7 +67,7 @@ class TestViews:
 
     def test_views_have_the_same_roots_and_other_nodes(self, generator: torch.Generator) -> None:
         model, graph = made()
-        alpha, beta = model.views(graph, generator)
+        alpha, beta = model.make_views(graph, generator)
         assert torch.equal(alpha.nodes[alpha.root_rows], beta.nodes[beta.root_rows])
         assert alpha.nodes[alpha.root_rows].unique().numel() == 12
         assert alpha.nodes.tolist() != beta.nodes.tolist()
@@ -88,14 +88,14 @@ class TestViews:
     def test_roots_are_seeds_where_a_batch_has_them(self, generator: torch.Generator) -> None:
         model, graph = made()
         batch = Neighbors(graph, seeds=7, fanouts=[3, 3]).sample(generator)
-        alpha, beta = model.views(batch, generator)
+        alpha, beta = model.make_views(batch, generator)
         assert alpha.nodes[alpha.root_rows].sort().values.tolist() == list(range(7))
         assert torch.equal(alpha.nodes[alpha.root_rows], beta.nodes[beta.root_rows])
 
     def test_one_root_is_one_clear_error(self) -> None:
         one = Data(x=torch.ones(1, 4), edge_index=torch.empty(2, 0, dtype=torch.long))
         with pytest.raises(MarioError, match="one node is not enough"):
-            RoSA(batch_norm=False).views(one)
+            RoSA(batch_norm=False).make_views(one)
 
     def test_diagnostics_compare_the_same_roots(self, generator: torch.Generator) -> None:
         model, graph = made(walk_length=1, restart=1.0, mask_features_1=0.0, mask_features_2=0.0)
@@ -139,18 +139,18 @@ class TestLoss:
         model.encoder_ = model.projector_ = Identity()  # type: ignore[assignment]
         model.project = lambda h: h  # type: ignore[method-assign]
         pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]))
-        loss = model.contrast(*(model.encode(view) for view in model.views(pair)))
+        loss = model.contrast(*(model.encode(view) for view in model.make_views(pair)))
         assert loss.item() == pytest.approx(-4 + math.log(2), abs=1e-5)
         model.topology = False
-        loss = model.contrast(*(model.encode(view) for view in model.views(pair)))
+        loss = model.contrast(*(model.encode(view) for view in model.make_views(pair)))
         assert loss.item() == pytest.approx(-2 + math.log(2), abs=1e-5)
         model.positive_in_denominator = True
-        loss = model.contrast(*(model.encode(view) for view in model.views(pair)))
+        loss = model.contrast(*(model.encode(view) for view in model.make_views(pair)))
         assert loss.item() == pytest.approx(-2 + math.log(2 + math.e**2), abs=1e-5)
 
     def test_roots_are_contrasted_in_groups(self, generator: torch.Generator) -> None:
         model, graph = made(contrast_group=0)
-        sides = [model.encode(view) for view in model.views(graph, generator)]
+        sides = [model.encode(view) for view in model.make_views(graph, generator)]
         whole = model.contrast(*sides)
         model.contrast_group = 12
         assert torch.equal(model.contrast(*sides), whole)
@@ -163,9 +163,9 @@ class TestLoss:
 
     def test_hops_count_only_with_topology(self, generator: torch.Generator) -> None:
         with_hops, graph = made(contrast_group=0)
-        assert "hops" in with_hops.views(graph, generator)[0]
+        assert "hops" in with_hops.make_views(graph, generator)[0]
         without, _ = made(topology=False)
-        assert "hops" not in without.views(graph, generator)[0]
+        assert "hops" not in without.make_views(graph, generator)[0]
 
 
 class TestAdversary:

@@ -41,7 +41,7 @@ def even(scores: torch.Tensor, epsilon: float) -> torch.Tensor:
 
 def test_loss_and_gradients_are_the_papers() -> None:
     model, graph = built()
-    alpha, beta = model.views(graph, torch.Generator().manual_seed(1))
+    alpha, beta = model.make_views(graph, torch.Generator().manual_seed(1))
     u, v = model.encode(alpha), model.encode(beta)
     centers = model.centers_.weight.detach().clone().requires_grad_()
     s_u, s_v = F.normalize(u) @ centers.t(), F.normalize(v) @ centers.t()
@@ -106,7 +106,7 @@ def test_views_end_up_at_the_same_of_several_centers() -> None:
     model, graph = built(epochs=60, lr=1e-2, mask_features_1=0.0, mask_features_2=0.0)
     for _ in train(model, graph, seed=0):
         pass
-    alpha, beta = model.views(graph, torch.Generator().manual_seed(5))
+    alpha, beta = model.make_views(graph, torch.Generator().manual_seed(5))
     model.eval()
     with torch.no_grad():
         first, second = model.centers_.assign(model.encode(alpha)), model.centers_.assign(model.encode(beta))

@@ -65,8 +65,8 @@ class Whole(MARIO):
         self.streams = [stream(5, self.done, rank, STEP) for rank in range(2)]
         return super().step(batch, generator)
 
-    def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
-        pairs = [super(Whole, self).views(part, own) for part, own in zip(PARTS, self.streams, strict=True)]
+    def make_views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
+        pairs = [super(Whole, self).make_views(part, own) for part, own in zip(PARTS, self.streams, strict=True)]
         return union([alpha for alpha, _ in pairs]), union([beta for _, beta in pairs])
 
 

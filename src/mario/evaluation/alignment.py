@@ -45,7 +45,7 @@ def invariance(
     """
     if pairs < 1:
         raise MarioError(f"pairs must be at least 1, got {pairs}")
-    model._require_fitted()
+    model.check_fitted()
     check_graph(data)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     graph = bare_graph(data).to(device)

@@ -13,9 +13,10 @@ from typing import Any
 from mario.methods.base import REGISTRY, Method, register
 from mario.methods.recipe import MARIO as MARIO
 from mario.methods.recipe import RELEASED, Recipe
-from mario.methods.registry import find, load
+from mario.methods.registry import find
+from mario.methods.saving import load
 from mario.methods.settings import parse_setting, setting
-from mario.methods.two_view import DropAndMask, Side, TwoView, embeddings
+from mario.methods.two_view import DropAndMask, Projecting, Side, TwoView, embeddings
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
@@ -30,6 +31,7 @@ __all__ = [
     "RELEASED",
     "DropAndMask",
     "Method",
+    "Projecting",
     "Recipe",
     "Side",
     "TwoView",

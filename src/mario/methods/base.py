@@ -1,34 +1,39 @@
-"""What every method is: settings, networks, a step that makes gradients, and an embedding."""
+"""What every method is: settings, networks, a step that makes gradients, and an embedding.
+
+``fit`` goes ``prepare`` (check, see, build) → :func:`mario.training.train` → ``step`` → contrast → and back.
+"""
 
 import dataclasses
-import json
 import os
 import shutil
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from mario.encoders import ENCODERS, Encoder, Projector
+from mario.encoders import ENCODERS, Encoder, FeatureEncoder, Projector
+from mario.encoders.apply import EDGE_INPUTS, encode, encoder_width, takes
 from mario.encoders.propagation import forget
 from mario.errors import MarioError
-from mario.files import write_whole
 from mario.graphs import check_graph, training_graph
 from mario.graphs.fingerprint import fingerprint
 from mario.graphs.paging import mapping_of, release
 from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk
-from mario.memory import give_back_large_blocks
-from mario.methods.settings import check_settings, setting
-from mario.training import SCHEDULES, Sampler, train
+from mario.methods.estimator import Estimator, documented
+from mario.methods.parts import described, fresh
+from mario.methods.progress import with_progress
+from mario.methods.saving import save
+from mario.methods.settings import setting
+from mario.training import SCHEDULES, Epoch, Sampler, train
 
 REGISTRY: dict[str, type["Method"]] = {}
-_CLUSTER = 200  # nodes of a cluster, about
+_CLUSTER = 200  # nodes per cluster, about
+M = TypeVar("M", bound="Method")
 
 
 def hosts() -> list[str]:
@@ -36,14 +41,15 @@ def hosts() -> list[str]:
     return sorted(name for name, cls in REGISTRY.items() if cls.host)
 
 
-def register(name: str) -> Callable[[type["Method"]], type["Method"]]:
+def register(name: str) -> Callable[[type[M]], type[M]]:
     """Make a method known by ``name`` to the command line, the tests and the tables."""
 
-    def keep(cls: type["Method"]) -> type["Method"]:
+    def keep(cls: type[M]) -> type[M]:
         # The same class may come twice: a file that is run and imported, or collected by a test runner.
         if name in REGISTRY and _origin(REGISTRY[name]) != _origin(cls):
             raise MarioError(f"a method is already registered as '{name}': {REGISTRY[name].__name__}")
-        cls.name = name
+        cls.name, cls.description = name, cls.__doc__ or ""
+        cls.__doc__ = documented(cls, cls.description)
         REGISTRY[name] = cls
         return cls
 
@@ -55,46 +61,54 @@ def _origin(cls: type) -> tuple[str | None, str]:
 
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
-class Method(nn.Module):
+class Method(Estimator, nn.Module):
     """An estimator of embeddings: ``fit``, ``transform``, ``save``, ``load``.
 
     A subclass declares its hyper-parameters as fields, makes its networks in :meth:`build` and says in :meth:`step` how
-    a batch becomes gradients. What ``fit`` learns has a name that ends in an underscore.
+    a batch becomes gradients. What ``fit`` learns has a name that ends with an underscore.
+
+    ``encoder`` is a name or any ``nn.Module`` that maps ``(x, edge_index)`` to one row per node. The module itself is
+    never trained: ``fit`` trains a copy, ``encoder_``. If the module has ``reset_parameters``, as PyG's models do, the
+    copy's weights are drawn from ``seed``; if not, training starts from the weights that the module has. The width of
+    the embeddings is that of its output, and its ``num_layers``, if it has that attribute, says how far sampled
+    neighborhoods reach; ``hidden_channels``, ``num_layers``, ``batch_norm``, ``dropout`` and ``last_activation`` do not
+    change it.
     """
 
     # fmt: off
-    encoder: str = setting("gcn", choices=tuple(ENCODERS), help="kind of convolution")
+    encoder: str | nn.Module = setting("gcn", choices=tuple(ENCODERS), help="kind of convolution, or any module that maps (x, edge_index) to one row per node")
     hidden_channels: int = setting(300, low=1, search=(64, 128, 256, 300, 512), help="width of the encoder and of the embeddings")
     num_layers: int = setting(3, low=1, search=(1, 2, 3, 4), help="number of convolutions")
     batch_norm: bool = setting(True, search=(False, True), help="batch norm after each convolution")
     dropout: float = setting(0.0, low=0.0, high=0.99, search=(0.0, 0.5), help="dropout after each convolution")
     last_activation: bool = setting(False, search=(False, True), help="activation after the last convolution too")
     epochs: int = setting(30, low=1, search=(50, 100, 200, 500, 600), help="epochs of steps_per_epoch optimizer steps")
-    steps_per_epoch: int = setting(10, low=1, help="optimizer steps an epoch, one sampled subgraph each")
+    steps_per_epoch: int = setting(10, low=1, help="optimizer steps per epoch, one sampled subgraph each")
     lr: float = setting(1e-2, low=0.0, search=(1e-1, 1e-2, 1e-3, 1e-4, 1e-5), help="learning rate of Adam")
     weight_decay: float = setting(0.0, low=0.0, search=(0.0, 1e-5, 1e-4), help="weight decay of Adam")
     schedule: str = setting("constant", choices=SCHEDULES, help="course of the learning rate")
     milestones: tuple[int, ...] = setting((150,), help="optimizer steps at which schedule=steps multiplies it by 0.1")
-    warmup: int = setting(0, low=0, help="optimizer steps of linear rise of the learning rate")
-    patience: int = setting(0, low=0, help="stop after that many epochs without a lower training loss; 0 is never")
+    warmup: int = setting(0, low=0, help="optimizer steps in which the learning rate rises linearly")
+    patience: int = setting(0, low=0, help="stop after this many epochs without a lower training loss; 0 is never")
     sampling: str = setting("random_walk", choices=("full", "random_walk", "neighbors", "clusters"), help="training batches")
     roots: int = setting(1000, low=1, help="roots of random walks, seeds of neighbor sampling, or about the nodes of the clusters in a batch")
-    precision: str = setting("float32", choices=("float32", "bfloat16"), help="of the products of a training step; bfloat16 is quicker on hardware made for it")
-    compiled: bool = setting(False, help="compile what is done to rows with torch.compile; needs a C++ compiler")
+    precision: str = setting("float32", choices=("float32", "bfloat16"), help="of the products in a training step; bfloat16 is faster on hardware that supports it")
+    compiled: bool = setting(False, help="compile the row-wise parts of our own encoders and projectors with torch.compile; needs a C++ compiler")
     # fmt: on
 
-    name: ClassVar[str] = ""
-    supervised: ClassVar[bool] = False
+    description: ClassVar[str] = ""
+    """The docstring as written, without the settings."""
     trains: ClassVar[bool] = True
     host: ClassVar[bool] = False
     levels: ClassVar[tuple[str, ...]] = ("node",)
     """What it embeds: nodes of a graph, whole graphs of a set, or both."""
+    uses_edge_data: ClassVar[bool] = True
+    """Whether edge weights and attributes reach the encoder; not if the method makes edges of its own."""
     presets_file: ClassVar[Path | None] = None
     """TOML file with the presets of a plug-in method, in the form of ``mario/lab/presets/methods``."""
 
     def __post_init__(self) -> None:
         super().__init__()
-        check_settings(self)
 
     # What a subclass says -------------------------------------------------------------------------------------------
 
@@ -103,68 +117,105 @@ class Method(nn.Module):
         self.encoder_ = self.make_encoder(in_channels)
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
-        """Add the gradients of one training step to the parameters; return what is to be logged, ``loss`` among it."""
+        """Add the gradients of one training step to the parameters; return figures to log, ``loss`` among them."""
         raise NotImplementedError
 
     def after_step(self, step: int, total: int) -> None:
-        """Whatever follows an optimizer step, such as moving a target network."""
+        """Called after each optimizer step, for example to move a target network."""
 
     def diagnostics(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
-        """Figures for the log that are too dear for every step."""
+        """Figures for the log that are too expensive for every step."""
         return {}
 
     def embed(self, data: Data) -> Tensor:
         """Embeddings of all nodes of ``data`` by the network that is kept."""
-        return self.encoder_(data.x, data.edge_index)
+        return encode(self.encoder_, data)
 
     # What every method has ------------------------------------------------------------------------------------------
 
-    def fit(self, data: Data, *, seed: int = 0, device: str = "auto", folder: Path | str | None = None) -> Self:
-        """Train on what :func:`mario.training_graph` shows of ``data``, or on all of it where it has no ``train_mask``.
+    def fit(
+        self,
+        data: Data,
+        *,
+        seed: int = 0,
+        device: str = "auto",
+        folder: Path | str | None = None,
+        verbose: bool = False,
+        callback: Callable[[Epoch], object] | None = None,
+    ) -> Self:
+        """Train on what :func:`mario.training_graph` shows of ``data``, or on all of it if it has no ``train_mask``.
 
-        With a ``folder``, checkpoints and a log are kept there, and a training that was stopped goes on.
+        Args:
+            data: A graph, or a set of graphs.
+            seed: Of all random numbers: first weights, batches, views, dropout.
+            device: ``auto`` is a GPU if there is one.
+            folder: Where to keep checkpoints and a log. A training that was stopped resumes from there.
+            verbose: Show a progress bar with epoch, loss and time left.
+            callback: Called after each epoch with an :class:`mario.training.Epoch`. If it returns ``True``, training
+                stops; over several ranks it has to return the same on all of them.
         """
         graph = self.prepare(data, seed=seed, device=device)
-        identity = {"method": self.name, "seed": seed, "nodes": graph.num_nodes, **self.get_params()}
+        identity = {"method": self.name, "seed": seed, "nodes": graph.num_nodes}
+        identity |= {name: described(value) for name, value in self.get_params().items()}
         identity |= {"graph": fingerprint(graph)} if folder else {}
-        for _ in train(self, graph, seed=seed, folder=Path(folder) if folder else None, identity=identity):
-            pass
+        epochs = train(self, graph, seed=seed, folder=Path(folder) if folder else None, identity=identity)
+        for epoch in with_progress(epochs, self.epochs) if verbose else epochs:
+            if callback is not None and callback(epoch) is True:
+                break
         return self
+
+    def fit_transform(self, data: Data, **fit_arguments: Any) -> Tensor:
+        """:meth:`fit`, then the embeddings of ``data``."""
+        return self.fit(data, **fit_arguments).transform(data)
 
     def prepare(self, data: Data, *, seed: int = 0, device: str = "auto") -> Data:
         """Check ``data``, make the networks from ``seed``, and return the graph that training may see."""
         check_graph(data)
         self.check_level("graph" if "batch" in data else "node")
         check_seed(seed)
-        if data.get("edge_weight") is not None:
-            warnings.warn("edge_weight is not used: all edges count alike", UserWarning, stacklevel=3)
-        graph = training_graph(data) if "train_mask" in data else bare_graph(data)
-        graph.x = graph.x.to(torch.get_default_dtype())
-        num_classes = 0
-        if self.supervised:
-            if data.get("y") is None or data.get("train_mask") is None:
-                raise MarioError(f"{self.name} learns from labels: the graph needs y and train_mask")
-            num_classes = int(data.get("num_classes") or data.y[data.train_mask].max() + 1)
-        elif "y" in graph:
-            del graph.y
-        self.place(data.x.size(1), num_classes, seed=seed, device=device)
+        if self.supervised and (data.get("y") is None or data.get("train_mask") is None):
+            raise MarioError(f"{self.name} learns from labels: the graph needs y and train_mask")
         if self.compiled and choose_device(device).type == "cpu":
             _check_compiler()
+        num_classes = int(data.get("num_classes") or data.y[data.train_mask].max() + 1) if self.supervised else 0
+        self.place(data.x.size(1), num_classes, edge_channels=_edge_channels(data), seed=seed, device=device)
+        return self.see(data)
+
+    def see(self, data: Data) -> Data:
+        """What training may see of ``data``: no labels that it must not know, no edge data that it does not use."""
+        graph = in_default_type(training_graph(data) if "train_mask" in data else bare_graph(data))
+        if not self.supervised and "y" in graph:
+            del graph.y
+        unused = [name for name in EDGE_INPUTS if name in data and not self.uses(name)]
+        for name in unused:
+            if name in graph:
+                del graph[name]
+        if unused:
+            encoder = self.encoder if isinstance(self.encoder, str) else type(self.encoder).__name__
+            warnings.warn(
+                f"{' and '.join(unused)} of the graph will not be used: {self.name} with the encoder {encoder} "
+                f"does not take {'it' if len(unused) == 1 else 'them'}",
+                UserWarning,
+                stacklevel=4,
+            )
         return graph
 
-    def place(self, in_channels: int, num_classes: int, *, seed: int = 0, device: str = "cpu") -> None:
+    def uses(self, name: str) -> bool:
+        """Whether ``edge_weight`` or ``edge_attr`` has an effect."""
+        encoder = getattr(self, "encoder_", None)
+        return self.uses_edge_data and isinstance(encoder, nn.Module) and takes(encoder, name)
+
+    def place(
+        self, in_channels: int, num_classes: int, *, edge_channels: int = 0, seed: int = 0, device: str = "cpu"
+    ) -> None:
         """Make the networks with weights drawn from ``seed``, leaving torch's default generator as it was."""
-        self.in_channels_ = in_channels
-        self.num_classes_ = num_classes
-        give_back_large_blocks()
+        self.in_channels_, self.num_classes_, self.edge_channels_ = in_channels, num_classes, edge_channels
+        for earlier in (self._modules, self._parameters, self._buffers):
+            earlier.clear()  # parts of an earlier fit with other settings
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs too
             self.build(in_channels, num_classes)
         self.to(choose_device(device))
-        if self.precision == "bfloat16":
-            for part in self.children():
-                if isinstance(part, Encoder | Projector):
-                    part.products = torch.bfloat16
         if self.compiled:
             for part in self.children():
                 if isinstance(part, Encoder):
@@ -174,15 +225,17 @@ class Method(nn.Module):
 
     @torch.no_grad()
     def transform(self, data: Data) -> Tensor:
-        """One embedding a node, or a graph of a set of graphs, on the CPU."""
-        self._require_fitted()
+        """One embedding per node, or per graph of a set of graphs, on the CPU."""
+        self.check_fitted()
         check_graph(data)
         self.check_level("graph" if "batch" in data else "node")
         if data.x.size(1) != self.in_channels_:
             raise MarioError(f"this model was fitted on {self.in_channels_} features, the graph has {data.x.size(1)}")
-        device = next((p.device for p in self.parameters()), torch.device("cpu"))
-        graph = bare_graph(data).to(device)
-        graph.x = graph.x.to(torch.get_default_dtype())
+        if self.uses("edge_attr") and _edge_channels(data) != self.edge_channels_:
+            raise MarioError(
+                f"this model was fitted on {self.edge_channels_} edge attributes, the graph has {_edge_channels(data)}"
+            )
+        graph = self.embeddable(data)
         self.eval()
         z = self.embed(graph).cpu()
         # Of a graph on disk nothing stays in memory: training may go on with batches.
@@ -192,58 +245,68 @@ class Method(nn.Module):
             release(part)
         return z
 
+    def embeddable(self, data: Data) -> Data:
+        """What :meth:`embed` needs of ``data``, on the device and in the type of the model."""
+        device = next((p.device for p in self.parameters()), torch.device("cpu"))
+        graph = in_default_type(bare_graph(data).to(device))
+        for name in EDGE_INPUTS:
+            if name in graph and not self.uses(name):
+                del graph[name]
+        return graph
+
     def save(self, path: Path | str) -> None:
-        """Write weights and settings to one safetensors file, for :func:`mario.load` to find the class by its name."""
-        self._require_fitted()
-        if "name" not in vars(type(self)):
-            known = f", not as {self.name!r}, which is another class" if self.name else ""
-            raise MarioError(f'register {type(self).__name__} to save it: @register("a-name") above the class{known}')
-        shape = {"in_channels": self.in_channels_, "num_classes": self.num_classes_}
-        header = {"mario": json.dumps({"method": self.name, "settings": self.get_params(), **shape})}
-        # Copies, as safetensors refuses tensors that share memory, such as a weight with two names.
-        tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in self.state_dict().items()}
-        write_whole(Path(path), lambda name: save_file(tensors, name, header))
+        """Write weights and settings to one safetensors file, for :func:`mario.load` to find the class by its name.
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """All settings by name."""
-        return {field.name: getattr(self, field.name) for field in self.fields()}
+        Of modules and transforms that were given, the file has the qualified names of their classes;
+        :func:`mario.load` takes the objects themselves.
+        """
+        self.check_fitted()
+        save(self, Path(path))
 
-    @classmethod
-    def fields(cls) -> tuple["dataclasses.Field[Any]", ...]:
-        """The settings that this method has."""
-        return dataclasses.fields(cls)
+    # Parts ----------------------------------------------------------------------------------------------------------
 
-    @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> "Method":
-        """The method with ``settings``; an unknown name is an error that lists the known ones."""
-        known = {field.name for field in cls.fields()}
-        unknown = sorted(set(settings) - known)
-        if unknown:
-            raise MarioError(
-                f"{cls.name} has no setting {', '.join(map(repr, unknown))}; it has {', '.join(sorted(known))}"
-            )
-        return cls(**settings)
+    def make_encoder(self, in_channels: int, kind: str | None = None, **changes: Any) -> nn.Module:
+        """A new encoder: of ``kind``, or as the setting says. ``changes`` replace settings of an encoder with a name."""
+        if kind is None and isinstance(self.encoder, nn.Module):
+            encoder = fresh(self.encoder)
+            self.out_channels_ = encoder_width(encoder, in_channels, self.edge_channels_)
+        else:
+            cls = ENCODERS[kind or str(self.encoder)]
+            facts: dict[str, Any] = {
+                "hidden_channels": self.hidden_channels,
+                "num_layers": self.num_layers,
+                "batch_norm": self.batch_norm,
+                "dropout": self.dropout,
+                "last_activation": self.last_activation,
+                **changes,
+            }
+            encoder = cls(in_channels, **facts)
+            self.out_channels_ = facts["hidden_channels"]
+        return self.reduced(encoder)
 
-    def make_encoder(self, in_channels: int, kind: str | None = None) -> Encoder:
-        return ENCODERS[kind or self.encoder](
-            in_channels,
-            hidden_channels=self.hidden_channels,
-            num_layers=self.num_layers,
-            batch_norm=self.batch_norm,
-            dropout=self.dropout,
-            last_activation=self.last_activation,
-        )
+    def reduced(self, part: nn.Module) -> nn.Module:
+        """``part`` with its products in the precision that the setting says."""
+        if self.precision == "bfloat16":
+            part.products = torch.bfloat16  # type: ignore[assignment]
+        return part
+
+    @property
+    def takes_features(self) -> bool:
+        """Whether the encoder takes sparse features and features in parts, and all its randomness is the generator's."""
+        return isinstance(self.encoder_, FeatureEncoder)
 
     def sampler(self, graph: Data) -> Sampler:
         """Training batches of ``graph``; walks and neighborhoods reach as far as the encoder is deep."""
+        depth = getattr(self.encoder, "num_layers", None)
+        depth = depth if isinstance(depth, int) else self.num_layers
         if self.sampling == "full":
             return FullGraph(graph)
         if self.sampling == "random_walk":
-            return RandomWalk(graph, roots=self.roots, length=self.num_layers)
+            return RandomWalk(graph, roots=self.roots, length=depth)
         if self.sampling == "neighbors":
             nodes = graph.train_mask if self.supervised else None
             seeds = min(self.roots, graph.num_nodes if nodes is None else int(nodes.sum()))
-            return Neighbors(graph, seeds=seeds, fanouts=[10] * self.num_layers, nodes=nodes)
+            return Neighbors(graph, seeds=seeds, fanouts=[10] * depth, nodes=nodes)
         size = min(_CLUSTER, self.roots)
         clusters = max(1, graph.num_nodes // size)
         return Clusters(graph, clusters=clusters, per_batch=min(clusters, max(1, self.roots // size)))
@@ -255,6 +318,8 @@ class Method(nn.Module):
         """The parameters that the optimizer of the loop moves."""
         return list(self.parameters()) or [nn.Parameter(torch.empty(0))]
 
+    # Checks ---------------------------------------------------------------------------------------------------------
+
     @classmethod
     def check_level(cls, level: str) -> None:
         """Raise a :class:`MarioError` that names the methods for ``level`` if this is not one of them."""
@@ -265,20 +330,24 @@ class Method(nn.Module):
             hint = "" if level == "graph" else "; torch_geometric's Batch.from_data_list makes a set of graphs"
             raise MarioError(f"{cls.name} embeds {cls.levels[0]}s; {what} needs one of {', '.join(sorted(able))}{hint}")
 
-    def _require_fitted(self) -> None:
+    def check_fitted(self) -> None:
+        """Raise a :class:`MarioError` unless :meth:`fit` was called."""
         if not hasattr(self, "in_channels_"):
             raise MarioError(f"this {type(self).__name__} is not fitted yet: call fit(data) first")
 
-    def __repr__(self) -> str:
-        defaults = {field.name: field.default for field in self.fields()}
-        changed = {k: v for k, v in self.get_params().items() if v != defaults[k]}
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
-
 
 def bare_graph(data: Data) -> Data:
-    """Features and edges alone, and of a set of graphs which graph a node is of."""
-    kept = ("x", "edge_index", "batch", "ptr", "num_graphs")
+    """Features and edges alone, and for a set of graphs the graph of each node."""
+    kept = ("x", "edge_index", *EDGE_INPUTS, "batch", "ptr", "num_graphs")
     return Data.from_dict({key: data[key] for key in kept if key in data})
+
+
+def in_default_type(graph: Data) -> Data:
+    """``graph`` with its features and edge data in torch's default type."""
+    for key in ("x", *EDGE_INPUTS):
+        if key in graph:
+            graph[key] = graph[key].to(torch.get_default_dtype())
+    return graph
 
 
 def check_seed(seed: int) -> None:
@@ -287,12 +356,17 @@ def check_seed(seed: int) -> None:
 
 
 def choose_device(device: str) -> torch.device:
-    """``auto`` is a GPU where torch finds one."""
+    """``auto`` is a GPU if torch finds one."""
     if device not in ("auto", "cpu", "cuda"):
         raise MarioError(f"device must be auto, cpu or cuda, got '{device}'")
     if device == "cuda" and not torch.cuda.is_available():
-        raise MarioError("device cuda was asked for and torch finds none: use cpu or auto")
+        raise MarioError("device is cuda, but torch finds no GPU: use cpu or auto")
     return torch.device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def _edge_channels(data: Data) -> int:
+    attributes = data.get("edge_attr")
+    return 0 if attributes is None else attributes.size(1) if attributes.dim() > 1 else 1
 
 
 def _check_compiler() -> None:

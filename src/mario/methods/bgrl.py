@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario.contrast import bootstrap
+from mario.encoders.apply import encode
 from mario.methods.base import register
 from mario.methods.settings import setting
 from mario.methods.two_view import DropAndMask, Side
@@ -19,9 +20,9 @@ from mario.training import SCHEDULES
 class BGRL(DropAndMask):
     """Large-Scale Representation Learning on Graphs via Bootstrapping (Thakoor et al., ICLR 2022).
 
-    An online encoder and a predictor say what a target encoder makes of the other view; the target follows the online
-    encoder by a momentum that rises to 1. No negatives. The paper's learning rate begins with a ``warmup`` of a tenth of
-    the steps.
+    An online encoder and a predictor predict the output of a target encoder for the other view. The target follows the
+    online encoder with a momentum that rises to 1. There are no negatives. In the paper, the learning rate has a
+    ``warmup`` of a tenth of the steps.
 
     Example:
         >>> import mario
@@ -33,19 +34,19 @@ class BGRL(DropAndMask):
     # fmt: off
     schedule: str = setting("cosine", choices=SCHEDULES, help="course of the learning rate")
     weight_decay: float = setting(1e-5, low=0.0, search=(0.0, 1e-5, 1e-4), help="weight decay of AdamW")
-    momentum: float = setting(0.99, low=0.0, high=1.0, search=(0.99, 0.995, 0.999), help="of the target at the first step")
-    momentum_schedule: str = setting("cosine", choices=("cosine", "constant"), help="its course: to 1 by a cosine, or as it is")
-    predictor_hidden_channels: int = setting(512, low=1, search=(256, 300, 512), help="width of the predictor's hidden_channels layer")
+    momentum: float = setting(0.99, low=0.0, high=1.0, search=(0.99, 0.995, 0.999), help="momentum of the target at the first step")
+    momentum_schedule: str = setting("cosine", choices=("cosine", "constant"), help="course of the momentum: a cosine up to 1, or constant")
+    predictor_hidden_channels: int = setting(512, low=1, search=(256, 300, 512), help="width of the predictor's hidden layer")
     # fmt: on
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
         self.predictor_ = nn.Sequential(
-            nn.Linear(self.hidden_channels, self.predictor_hidden_channels),
+            nn.Linear(self.out_channels_, self.predictor_hidden_channels),
             nn.PReLU(),
-            nn.Linear(self.predictor_hidden_channels, self.hidden_channels),
+            nn.Linear(self.predictor_hidden_channels, self.out_channels_),
         )
-        # Not a copy: the authors draw its weights anew.
+        # Not a copy of the online weights: the authors draw them anew.
         self.target_ = self.make_encoder(in_channels).requires_grad_(False)
 
     def trained(self) -> list[nn.Parameter]:
@@ -55,7 +56,7 @@ class BGRL(DropAndMask):
         """(H of the online encoder, its prediction, H of the target encoder)."""
         h = self.represent(view, generator)
         with torch.no_grad():
-            target = self.target_(view.x, view.edge_index, generator)
+            target = encode(self.target_, view, generator)
         return h, self.predictor_(h), target[view.seed_mask] if "seed_mask" in view else target
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""The two controls that every table needs: what features and architecture are worth without any learning."""
+"""The two controls that every table needs: features and architecture without any learning."""
 
 import dataclasses
 from typing import ClassVar
@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.encoders.apply import dense
 from mario.graphs.samplers import FullGraph
 from mario.methods.base import register
 from mario.methods.graph_level import GraphLevel
@@ -27,16 +28,30 @@ class _Control(GraphLevel):
 @register("random-init")
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class RandomInit(_Control):
-    """An encoder as it was initialized: what the architecture alone gives a linear probe."""
+    """An encoder as it was initialized: what the architecture alone gives a linear probe.
+
+    Example:
+        >>> import mario
+        >>> data = mario.load_dataset("good-cbas", shift="concept")
+        >>> RandomInit(hidden_channels=16, epochs=1).fit(data).transform(data).shape
+        torch.Size([700, 16])
+    """
 
 
 @register("raw-features")
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class RawFeatures(_Control):
-    """The features themselves, without the graph; of a set of graphs, their readout."""
+    """The features themselves, without the graph; for a set of graphs, their readout.
+
+    Example:
+        >>> import mario
+        >>> data = mario.load_dataset("good-cbas", shift="concept")
+        >>> RawFeatures(epochs=1).fit(data).transform(data).shape
+        torch.Size([700, 4])
+    """
 
     def build(self, in_channels: int, num_classes: int) -> None:
         pass
 
     def embed_nodes(self, data: Data, generator: torch.Generator | None = None) -> Tensor:
-        return data.x.to_dense() if data.x.layout == torch.sparse_csr else data.x
+        return dense(data.x)

@@ -9,21 +9,22 @@ from torch_geometric.data import Data
 from mario.contrast import conditional_mi, info_nce, sketch
 from mario.methods.base import register
 from mario.methods.settings import setting
-from mario.methods.two_view import DropAndMask, Side
+from mario.methods.two_view import DropAndMask, Projecting, Side
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "elu": nn.ELU, "prelu": nn.PReLU}
 
 
 @register("costa")
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
-class COSTA(DropAndMask):
+class COSTA(Projecting, DropAndMask):
     """Covariance-Preserving Feature Augmentation for Graph Contrastive Learning (Zhang et al., KDD 2022).
 
-    Not nodes are contrasted but the rows of a sketch P·H of the embeddings, random mixtures of nodes with their covariance;
-    P is drawn anew for each step and is the same for both views. ``multi_view=False`` is the paper's COSTA_SV: both
-    views are one augmented graph, encoded once, so that what is left is to push the rows of its sketch apart.
+    The contrast is not between nodes but between the rows of a sketch P·H of the embeddings: random mixtures of nodes
+    with the same covariance. P is drawn in each step and is the same for both views. ``multi_view=False`` is the
+    paper's COSTA_SV: both views are one augmented graph, encoded once, and the contrast only pushes the rows of its
+    sketch apart.
 
-    Z, what the recipe clusters, is the projector's output for the nodes themselves.
+    Z, which the recipe clusters, is the projector's output for the nodes themselves.
 
     Example:
         >>> import mario
@@ -41,32 +42,28 @@ class COSTA(DropAndMask):
     projector_activation: str = setting("relu", choices=tuple(ACTIVATIONS), help="relu (paper), elu (authors' code), prelu (MARIO's release)")
     # fmt: on
 
-    def build(self, in_channels: int, num_classes: int) -> None:
-        super().build(in_channels, num_classes)
-        self.projector_ = nn.Sequential(
-            nn.Linear(self.hidden_channels, self.hidden_channels),
+    def own_projector(self) -> nn.Module:
+        return nn.Sequential(
+            nn.Linear(self.out_channels_, self.out_channels_),
             ACTIVATIONS[self.projector_activation](),
-            nn.Linear(self.hidden_channels, self.hidden_channels),
+            nn.Linear(self.out_channels_, self.out_channels_),
         )
 
-    def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
-        alpha, beta = super().views(batch, generator)
+    def make_views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
+        alpha, beta = super().make_views(batch, generator)
         return (alpha, beta) if self.multi_view else (alpha, alpha)
-
-    def project(self, h: Tensor) -> Tensor:
-        return self.projector_(h)
 
     def encode(self, view: Data, generator: torch.Generator | None = None) -> Side:
         """(Z, H): the sketch is of H, before the projector."""
         h = self.represent(view, generator)
-        return self.project(h), h
+        return self.project(h, generator), h
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         h_alpha, h_beta = alpha[1], beta[1]
         rows = max(2, int(self.ratio * h_alpha.size(0)))
         side_by_side = torch.cat([h_alpha, h_beta], dim=1)
         both = sketch(side_by_side, rows, density=self.sketch_density, generator=generator)
-        u, v = (self.project(half) for half in both.tensor_split(2, dim=1))
+        u, v = (self.project(half, generator) for half in both.tensor_split(2, dim=1))
         if self.negatives == "both":
             return info_nce(u, v, self.tau)
         # InfoNCE given one cluster that holds all rows has its negatives in the other view only.
@@ -76,7 +73,7 @@ class COSTA(DropAndMask):
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         if self.multi_view:
             return super().step(batch, generator)
-        alpha, _ = self.views(batch, generator)
+        alpha, _ = self.make_views(batch, generator)
         side = self.encode(alpha, generator)
         loss = self.contrast(side, side, generator)
         loss.backward()

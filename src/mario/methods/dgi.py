@@ -1,6 +1,5 @@
 """Deep Graph Infomax."""
 
-import copy
 import dataclasses
 from typing import ClassVar
 
@@ -10,9 +9,10 @@ from torch_geometric.data import Data
 
 from mario.contrast import Discriminator, node_summary_loss, summarize
 from mario.methods.base import register
+from mario.methods.parts import Transform
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView, embeddings
-from mario.views import ShuffleFeatures
+from mario.views import Chain, ShuffleFeatures
 
 
 @register("dgi")
@@ -20,13 +20,13 @@ from mario.views import ShuffleFeatures
 class DGI(TwoView):
     """Deep Graph Infomax (Veličković et al., ICLR 2019).
 
-    View α is the graph and view β the graph with features shuffled among its nodes. A bilinear discriminator tells the
-    nodes of α from those of β by how they fit a summary of α. The views are not two of the same nodes, and under
-    the recipe there is the adversary only.
+    View α is the graph and view β the graph with features shuffled among its nodes. A bilinear discriminator separates
+    the nodes of α from those of β by how they fit a summary of α. Row i of the two views is not the same node, so the
+    recipe has no conditional term here, only the adversary.
 
-    Batch norm as the encoder's last word leaves nothing to learn: it gives both the real and the shuffled nodes the same
-    mean, hence logits of the same mean, for which the loss is at least log 2. So the encoder has no batch norm and ends
-    with an activation unless told otherwise, as in the paper.
+    With batch norm as the last layer of the encoder there is nothing to learn: real and shuffled nodes then have the
+    same mean, so their logits do too, and the loss is at least log 2. By default the encoder therefore has no batch
+    norm and ends with an activation, as in the paper. ``views=(a, b)`` replaces the graph and its corruption.
 
     Example:
         >>> import mario
@@ -47,10 +47,10 @@ class DGI(TwoView):
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
-        self.discriminator_ = Discriminator(self.hidden_channels, bias=self.discriminator_bias)
+        self.discriminator_ = Discriminator(self.out_channels_, bias=self.discriminator_bias)
 
-    def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
-        return copy.copy(batch), ShuffleFeatures()(batch, generator)
+    def own_views(self, batch: Data) -> tuple[Transform, Transform]:
+        return Chain(), ShuffleFeatures()
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         h, corrupted = embeddings(alpha), embeddings(beta)

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.encoders.apply import dense, encode
 from mario.graphs.features import Features, is_wide
 from mario.graphs.subgraph import subgraph
 from mario.methods.base import register
@@ -57,6 +58,8 @@ class EERM(ERM):
     # fmt: on
 
     levels: ClassVar[tuple[str, ...]] = ("node",)
+    uses_edge_data: ClassVar[bool] = False
+    """Edges that a generator puts in have neither weights nor attributes."""
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
@@ -68,9 +71,9 @@ class EERM(ERM):
         known = batch.train_mask & batch.seed_mask if "seed_mask" in batch else batch.train_mask
         if not known.any() or known.numel() < 2:  # a sampled subgraph may hold no training node, or hardly any
             return {}
-        if is_wide(batch.x):  # all graphs have the same features, whose product with the first weight is made once
+        if is_wide(batch.x):  # all graphs have the same features, which are multiplied or made dense once
             batch = copy.copy(batch)
-            batch.x = Features(batch.x)
+            batch.x = Features(batch.x) if self.takes_features else dense(batch.x)
         return self.descend(batch, known, self.explore(batch, known, generator), generator)
 
     def explore(self, batch: Data, known: Tensor, generator: torch.Generator) -> Tensor:
@@ -99,8 +102,8 @@ class EERM(ERM):
         flips = torch.stack([source.reshape(-1), target.reshape(-1)])
         if not self.self_loops:
             flips = flips[:, flips[0] != flips[1]]
-        edge_index = flip_edges(batch.edge_index, flips, known.numel())
-        logits = self.head_(self.encoder_(batch.x, edge_index, generator))
+        edited = Data(x=batch.x, edge_index=flip_edges(batch.edge_index, flips, known.numel()))
+        logits = self.head_(encode(self.encoder_, edited, generator))
         return F.cross_entropy(logits[known], batch.y[known])
 
     def descend(self, batch: Data, known: Tensor, sources: Tensor, generator: torch.Generator) -> dict[str, float]:

@@ -28,12 +28,12 @@ class ERM(GraphLevel):
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
-        self.head_ = nn.Linear(self.hidden_channels, num_classes)
+        self.head_ = nn.Linear(self.out_channels_, num_classes)
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         logits = self.head_(self.pool(self.embed_nodes(batch, generator), batch))
         known = batch.train_mask & batch.seed_mask if "seed_mask" in batch else batch.train_mask
-        if not known.any():  # a sampled subgraph may hold no training node
+        if not known.any():  # a sampled subgraph may have no training node
             return {}
         loss = F.cross_entropy(logits[known], batch.y[known])
         loss.backward()
@@ -42,5 +42,6 @@ class ERM(GraphLevel):
     @torch.no_grad()
     def predict(self, data: Data) -> Tensor:
         """Logits of all nodes, or of all graphs of a set."""
-        self._require_fitted()
-        return self.head_(self.transform(data).to(self.head_.weight.device)).cpu()
+        self.check_fitted()
+        logits: Tensor = self.head_(self.transform(data).to(self.head_.weight.device))
+        return logits.cpu()

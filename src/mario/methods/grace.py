@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mario.contrast import RepeatedInfoNCE, alignment_uniformity, donsker_varadhan, info_nce, jensen_shannon
 from mario.contrast.across_ranks import gathered, gathered_info_nce
@@ -12,18 +12,18 @@ from mario.encoders import Projector
 from mario.errors import MarioError
 from mario.methods.base import register
 from mario.methods.settings import setting
-from mario.methods.two_view import DropAndMask, Side, embeddings
+from mario.methods.two_view import DropAndMask, Projecting, Side, embeddings
 
 ESTIMATORS = {"donsker_varadhan": donsker_varadhan, "jensen_shannon": jensen_shannon}
 
 
 @register("grace")
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
-class GRACE(DropAndMask):
+class GRACE(Projecting, DropAndMask):
     """Deep Graph Contrastive Representation Learning (Zhu et al., 2020).
 
-    Two views by dropping edges and masking feature columns; the two views of a node are drawn together, all other
-    nodes of both views pushed apart.
+    Two views by dropping edges and masking feature columns. The two views of a node are drawn together, and all other
+    nodes of both views are pushed apart.
 
     Example:
         >>> import mario
@@ -34,25 +34,21 @@ class GRACE(DropAndMask):
 
     # fmt: off
     tau: float = setting(0.5, low=1e-6, search=(0.1, 0.2, 0.4, 0.5, 0.8), help="temperature of the contrast")
-    estimator: str = setting("info_nce", choices=("info_nce", "donsker_varadhan", "jensen_shannon", "alignment_uniformity"), help="what estimates mutual information")
+    estimator: str = setting("info_nce", choices=("info_nce", "donsker_varadhan", "jensen_shannon", "alignment_uniformity"), help="estimator of mutual information")
     projector_batch_norm: bool = setting(True, help="batch norm in the projector")
-    anchors: int = setting(0, low=0, help="rows of the contrast, drawn in each step, that meet all columns; 0 is all rows, exact")
-    gather: bool = setting(False, help="negatives from the batches of all ranks; without it a rank contrasts its own")
+    anchors: int = setting(0, low=0, help="rows of the contrast, drawn in each step, that are compared with all columns; 0 is all rows, exact")
+    gather: bool = setting(False, help="negatives from the batches of all ranks; if false, each rank contrasts its own")
     # fmt: on
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_together(self) -> None:
+        super().check_together()
         if self.anchors and (self.gather or self.estimator != "info_nce"):
             raise MarioError(
-                "anchors are for estimator=info_nce on each rank by itself: anchors=0 or gather=False would do"
+                "anchors are for estimator=info_nce on each rank by itself: use anchors=0, or gather=False"
             )
 
-    def build(self, in_channels: int, num_classes: int) -> None:
-        super().build(in_channels, num_classes)
-        self.projector_ = Projector(self.hidden_channels, batch_norm=self.projector_batch_norm)
-
-    def project(self, h: Tensor) -> Tensor:
-        return self.projector_(h)
+    def own_projector(self) -> nn.Module:
+        return Projector(self.out_channels_, batch_norm=self.projector_batch_norm)
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         z_alpha, z_beta = self._rounded(alpha), self._rounded(beta)
@@ -76,7 +72,7 @@ class GRACE(DropAndMask):
         if not exact or not RepeatedInfoNCE.fits(z_beta, self.tau):
             return super().contrast_with(beta, generator)
         repeated = RepeatedInfoNCE(z_beta, self.tau)
-        if z_beta is beta:  # the recipe knows what else it can do, unless there is more to a side
+        if z_beta is beta:  # the recipe makes use of it, unless a side has more than Z
             return repeated, repeated.finish
         return lambda alpha: repeated(embeddings(alpha)), repeated.finish
 

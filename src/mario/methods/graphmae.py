@@ -10,6 +10,7 @@ from torch_geometric.nn import GATConv
 
 from mario.contrast import scaled_cosine_error
 from mario.encoders import propagation_of
+from mario.encoders.apply import dense, encode
 from mario.methods.base import Method, register
 from mario.methods.settings import setting
 from mario.views import DropEdges
@@ -20,8 +21,9 @@ from mario.views import DropEdges
 class GraphMAE(Method):
     """GraphMAE: Self-Supervised Masked Graph Autoencoders (Hou et al., KDD 2022).
 
-    Features of some nodes give way to a learned mask token (of a few, to another node's features); the embeddings of
-    the same nodes are masked again before a one-layer decoder, which has to rebuild the features from the neighbors.
+    The features of some nodes are replaced by a learned mask token, or for a few of them by another node's features.
+    The embeddings of the same nodes are masked again before a one-layer decoder, which has to reconstruct the features
+    from the neighbors.
 
     Example:
         >>> import mario
@@ -44,26 +46,23 @@ class GraphMAE(Method):
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
         self.mask_token_ = nn.Parameter(torch.zeros(in_channels))
-        self.encoder_to_decoder_ = nn.Linear(self.hidden_channels, self.hidden_channels, bias=False)
+        width = self.out_channels_
+        self.encoder_to_decoder_ = nn.Linear(width, width, bias=False)
         self.decoder_: nn.Module
         if self.decoder == "gcn":
-            self.decoder_ = nn.Linear(self.hidden_channels, in_channels)
+            self.decoder_ = nn.Linear(width, in_channels)
         elif self.decoder == "gat":
-            self.decoder_ = GATConv(self.hidden_channels, in_channels)
+            self.decoder_ = GATConv(width, in_channels)
         else:
-            self.decoder_ = nn.Sequential(
-                nn.Linear(self.hidden_channels, self.hidden_channels),
-                nn.PReLU(),
-                nn.Linear(self.hidden_channels, in_channels),
-            )
+            self.decoder_ = nn.Sequential(nn.Linear(width, width), nn.PReLU(), nn.Linear(width, in_channels))
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
-        # The token is dense, and so is what is rebuilt.
-        x = batch.x.to_dense() if batch.x.layout == torch.sparse_csr else batch.x
+        x = dense(batch.x)  # as the mask token and the reconstruction are
         masked, corrupted = self.corrupt(x, generator)
-        seen = DropEdges(self.drop_edges)(batch, generator).edge_index
-        h = self.encoder_to_decoder_(self.encoder_(corrupted, seen, generator))
-        if "seed_mask" in batch:  # of a sampled neighborhood only the seeds have all the neighbors they should have
+        seen = DropEdges(self.drop_edges)(batch, generator)
+        seen.x = corrupted
+        h = self.encoder_to_decoder_(encode(self.encoder_, seen, generator))
+        if "seed_mask" in batch:  # in a sampled neighborhood only the seeds have all their neighbors
             scored = masked[batch.seed_mask[masked]]
             if not scored.numel():
                 return {}
@@ -74,7 +73,7 @@ class GraphMAE(Method):
         return {"loss": loss.item()}
 
     def corrupt(self, x: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """The nodes that are masked, and the features with which the encoder has to make do."""
+        """The nodes that are masked, and the features that the encoder sees."""
         nodes = x.size(0)
         masked = torch.randperm(nodes, generator=generator)[: max(1, int(self.mask_rate * nodes))]
         swapped = int(self.replace_rate * masked.numel())
@@ -90,11 +89,15 @@ class GraphMAE(Method):
         return masked.to(x.device), corrupted
 
     def decode(self, h: Tensor, edge_index: Tensor, masked: Tensor, rows: Tensor) -> Tensor:
-        """Features of ``rows``, rebuilt with the embeddings of ``masked`` nodes hidden_channels from the decoder."""
+        """Features of ``rows``, reconstructed with the embeddings of ``masked`` nodes hidden from the decoder."""
+        rebuilt: Tensor
+        if self.decoder != "mlp":
+            h = h.index_fill(0, masked, 0.0)
         if self.decoder == "mlp":
-            return self.decoder_(h[rows])
-        h = h.index_fill(0, masked, 0.0)
-        if self.decoder == "gat":
-            return self.decoder_(h, edge_index)[rows]
-        # A GCN layer, P(HW) + b, as (PH)W + b: only the rows that are scored become as wide as the features.
-        return self.decoder_(propagation_of(edge_index, h.size(0), dtype=h.dtype)(h)[rows])
+            rebuilt = self.decoder_(h[rows])
+        elif self.decoder == "gat":
+            rebuilt = self.decoder_(h, edge_index)[rows]
+        else:
+            # A GCN layer, P(HW) + b, as (PH)W + b: only the rows that are scored get as many columns as the features.
+            rebuilt = self.decoder_(propagation_of(edge_index, h.size(0), dtype=h.dtype)(h)[rows])
+        return rebuilt

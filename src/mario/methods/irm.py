@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.encoders.apply import encode
 from mario.methods.base import register
 from mario.methods.erm import ERM
 from mario.methods.settings import setting
@@ -18,9 +19,9 @@ from mario.methods.settings import setting
 class IRM(ERM):
     """Invariant Risk Minimization (Arjovsky et al., 2019), in the form IRMv1.
 
-    The risk of the training environments, ``env_id``, and ``penalty`` times the mean over them of the squared slope of
-    an environment's risk when all logits are scaled. A batch counts the environments that it has nodes of; without
-    ``env_id`` all training nodes are one.
+    The loss is the risk of the training environments, ``env_id``, plus ``penalty`` times the mean over environments of
+    the squared slope of the risk when all logits are scaled. A batch counts the environments that it has nodes of;
+    without ``env_id`` all training nodes are one environment.
 
     Example:
         >>> import mario
@@ -37,9 +38,9 @@ class IRM(ERM):
     levels: ClassVar[tuple[str, ...]] = ("node",)
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
-        logits = self.head_(self.encoder_(batch.x, batch.edge_index, generator))
+        logits = self.head_(encode(self.encoder_, batch, generator))
         known = batch.train_mask & batch.seed_mask if "seed_mask" in batch else batch.train_mask
-        if not known.any():  # a sampled subgraph may hold no training node
+        if not known.any():  # a sampled subgraph may have no training node
             return {}
         y = batch.y[known]
         environments = batch.env_id[known] if "env_id" in batch else torch.zeros_like(y)

@@ -5,10 +5,14 @@ import dataclasses
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario.contrast import Discriminator, ProjectedDot, node_summary_loss, summarize
+from mario.encoders import FeatureEncoder
+from mario.encoders.apply import encode, takes
+from mario.encoders.propagation import entries
+from mario.errors import MarioError
 from mario.graphs.features import take_rows
 from mario.graphs.subgraph import count_nodes
 from mario.methods.base import register
@@ -23,15 +27,18 @@ from mario.views import diffusion_block, diffusion_matrix
 class MVGRL(TwoView):
     """Contrastive Multi-View Representation Learning on Graphs (Hassani & Khasahmadi, ICML 2020).
 
-    View α is the graph and view β its diffusion, with an encoder each. A discriminator tells a view's nodes from those with
-    shuffled features by how they fit a summary of the *other* view. The embedding is the sum of both encoders'.
+    View α is the graph and view β its diffusion, with one encoder each. A discriminator separates the nodes of a view
+    from those with shuffled features by how they fit a summary of the *other* view. The embedding is the sum of the
+    outputs of both encoders.
 
     The diffusion is that of the whole training graph, computed once, and a batch sees the block of it that its nodes
-    span; it is exact up to ``exact_nodes`` nodes and sparse above (see :func:`mario.views.diffusion_matrix`), where the
-    paper's dense matrix would need 9 GB for GOOD-Twitch. View β is always encoded by a GCN, which multiplies by
-    the diffusion matrix, whatever ``encoder`` is: attention would not see the weights that make the view.
+    span. It is exact up to ``exact_nodes`` nodes and sparse above (see :func:`mario.views.diffusion_matrix`); the
+    paper's dense matrix would need 9 GB for GOOD-Twitch. For every named ``encoder``, view β is encoded by a GCN, which
+    multiplies by the diffusion matrix: attention would not see the weights that make the view. If ``encoder`` is a
+    module that takes ``edge_weight``, a second copy of it gets the entries of the matrix as weighted edges; a module
+    that does not is used for α alone, beside a GCN of its width for β.
 
-    Batch norm as the encoders' last word leaves nothing to learn, as for :class:`mario.DGI`.
+    With batch norm as the last layer of the encoders there is nothing to learn, as for :class:`mario.DGI`.
 
     Example:
         >>> import mario
@@ -52,13 +59,20 @@ class MVGRL(TwoView):
     discriminator: str = setting("bilinear", choices=("bilinear", "projected_dot"), help="hᵀWs + b (the authors' code for nodes) or f_ψ(h)·f_φ(s) (the paper's text)")
     # fmt: on
 
+    def check_together(self) -> None:
+        super().check_together()
+        if self.views is not None:
+            raise MarioError("the views of MVGRL are the graph and its diffusion, which `diffusion` chooses: leave views=None")
+
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
-        self.diffusion_encoder_ = self.make_encoder(in_channels, "gcn")
-        bilinear = self.discriminator == "bilinear"
-        self.discriminator_ = (
-            Discriminator(self.hidden_channels, bias=True) if bilinear else ProjectedDot(self.hidden_channels)
+        width = self.out_channels_
+        again = isinstance(self.encoder, nn.Module) and takes(self.encoder_, "edge_weight")
+        self.diffusion_encoder_ = (
+            self.make_encoder(in_channels) if again else self.make_encoder(in_channels, "gcn", hidden_channels=width)
         )
+        bilinear = self.discriminator == "bilinear"
+        self.discriminator_ = Discriminator(width, bias=True) if bilinear else ProjectedDot(width)
         self._diffused: list[tuple[tuple[object, ...], Tensor, Tensor]] = []
 
     def sampler(self, graph: Data) -> Sampler:
@@ -66,7 +80,7 @@ class MVGRL(TwoView):
         graph.diffusion_row = torch.arange(count_nodes(graph), device=graph.edge_index.device)
         return _WithDiffusion(super().sampler(graph), self.diffuse(graph))
 
-    def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
+    def make_views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
         alpha, beta = copy.copy(batch), copy.copy(batch)
         beta.diffusion = alpha.diffusion if "diffusion" in alpha else self.diffuse(batch)
         if "diffusion" in alpha:
@@ -78,7 +92,7 @@ class MVGRL(TwoView):
     def represent(self, view: Data, generator: torch.Generator | None = None) -> Tensor:
         if "diffusion" not in view:
             return super().represent(view, generator)
-        h = self.diffusion_encoder_(view.x, view.diffusion.to(view.x.device, view.x.dtype), generator)
+        h = self.encode_diffused(view, view.diffusion, generator)
         return h[view.seed_mask] if "seed_mask" in view else h
 
     def encode(self, view: Data, generator: torch.Generator | None = None) -> Side:
@@ -97,15 +111,22 @@ class MVGRL(TwoView):
         ) / 2
 
     def embed(self, data: Data) -> Tensor:
-        matrix = self.diffuse(data).to(data.x.device, data.x.dtype)
-        return self.encoder_(data.x, data.edge_index) + self.diffusion_encoder_(data.x, matrix)
+        return encode(self.encoder_, data) + self.encode_diffused(data, self.diffuse(data))
+
+    def encode_diffused(self, data: Data, matrix: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """The output of the second encoder for the nodes of ``data``, along the entries of a diffusion matrix."""
+        matrix = matrix.to(data.x.device, data.x.dtype)
+        if isinstance(self.diffusion_encoder_, FeatureEncoder):
+            return encode(self.diffusion_encoder_, Data(x=data.x, edge_index=matrix), generator)
+        view = Data(x=data.x, edge_index=entries(matrix), edge_weight=matrix.values())
+        return encode(self.diffusion_encoder_, view, generator)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy finds its diffusions anew: torch cannot copy a sparse matrix with its storage.
+        # A copy computes its diffusions again: torch cannot copy a sparse matrix with its storage.
         return {**self.__dict__, "_diffused": []}
 
     def diffuse(self, data: Data) -> Tensor:
-        """The diffusion of a graph, on the CPU; the last two are remembered, to train and evaluate in turn."""
+        """The diffusion of a graph, on the CPU; the last two are kept, to train and evaluate in turn."""
         facts = (count_nodes(data), self.diffusion, self.teleport, self.heat_time, self.exact_nodes, self.tolerance)
         edge_index = data.edge_index.cpu()
         for known, edges, matrix in self._diffused:

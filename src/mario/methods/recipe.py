@@ -16,6 +16,7 @@ from mario.encoders.norm import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
 from mario.methods.base import Method, hosts, register
+from mario.methods.estimator import documented
 from mario.methods.grace import GRACE
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView, embeddings
@@ -55,12 +56,12 @@ class WithRecipe(TwoView):
 
     host: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_together(self) -> None:
+        super().check_together()
         if self.conditional and not self.aligned:
             raise MarioError(
                 f"{self.name} has no two embedding matrices whose rows are the same nodes, so there is nothing to "
-                "condition on: conditional=False would do"
+                "condition on: use conditional=False"
             )
 
     def build(self, in_channels: int, num_classes: int) -> None:
@@ -78,7 +79,7 @@ class WithRecipe(TwoView):
         """Lines 2 to 15 of Algorithm 1."""
         if not (self.adversarial or self.conditional):
             return super().step(batch, generator)
-        alpha, beta = self.views(batch, generator)
+        alpha, beta = self.make_views(batch, generator)
         with_projector = self.conditional and self.projector_moves != "outer" and hasattr(self, "projector_")
         figures = self._move_with_projector(alpha, beta, generator) if with_projector else {}
         cluster = self.conditional and not with_projector
@@ -90,7 +91,7 @@ class WithRecipe(TwoView):
             loss.backward()
             return {"loss": loss.item(), **figures}
         for view in (alpha, beta) if self.perturb == "both" else (alpha,):
-            if isinstance(view.x, Tensor) and is_wide(view.x):
+            if self.takes_features and isinstance(view.x, Tensor) and is_wide(view.x):
                 view.x = Features(view.x)  # δ is kept in factors then
         adversary = AdversarialFeatures(self.epsilon, self.ascent_steps, self.ascent)  # type: ignore[arg-type]
         if self.perturb == "both":
@@ -196,14 +197,15 @@ class WithRecipe(TwoView):
         loss = h_u.new_zeros(())
         for _ in range(self.prototype_steps):
             optimizer.zero_grad(set_to_none=True)
-            loss = self.prototypes_.loss(self.project(h_u), self.project(h_v), self.prototype_tau, **self._entropy)
+            z_u, z_v = self.project(h_u, generator), self.project(h_v, generator)
+            loss = self.prototypes_.loss(z_u, z_v, self.prototype_tau, **self._entropy)
             loss.backward()
             ranks.sum_gradients(p for group in optimizer.param_groups for p in group["params"])
             optimizer.step()
             self.prototypes_.normalize_()
         optimizer.zero_grad(set_to_none=True)  # else the encoder step would add to the projector's last gradient
         with torch.no_grad():
-            scores_u, scores_v = (self.prototypes_(self.project(h)) for h in (h_u, h_v))
+            scores_u, scores_v = (self.prototypes_(self.project(h, generator)) for h in (h_u, h_v))
             return self._figures(scores_u, scores_v, loss.detach())[0]
 
     def _prototype_optimizer(self, projector: list[nn.Parameter]) -> torch.optim.Optimizer:
@@ -238,7 +240,7 @@ class WithRecipe(TwoView):
         figures = super().diagnostics(batch, generator)
         if self.conditional:
             self.eval()
-            alpha, beta = (self.encode(view) for view in self.views(batch, generator))
+            alpha, beta = (self.encode(view) for view in self.make_views(batch, generator))
             self.train()
             u, v = embeddings(alpha), embeddings(beta)
             sizes = self.cluster_of(u).bincount(minlength=self.clusters).float()
@@ -313,7 +315,7 @@ def Recipe(host: TwoView, **settings: Any) -> TwoView:  # noqa: N802 (it reads a
         'MARIO'
     """
     if isinstance(host, type):
-        raise MarioError(f"the recipe takes a method, got the class {host.__name__}: {host.__name__}() would do")
+        raise MarioError(f"the recipe takes a method, got the class {host.__name__}: use {host.__name__}()")
     if not isinstance(host, Method):
         raise MarioError(f"the recipe takes a method such as GRACE(), got {host!r}")
     return with_recipe(type(host)).from_settings({**host.get_params(), **settings})  # type: ignore[return-value]
@@ -340,12 +342,13 @@ def with_recipe(host: type[Method]) -> type[Method]:
             fields["conditional"], shared = (bool, False, facts), shared | {"conditional"}
         kept = {name: fact for name, fact in fields.items() if name in shared}
         body: dict[str, Any] = {
-            "__doc__": host.__doc__,
+            "__doc__": host.description,
             "__annotations__": {k: kind for k, (kind, _, _) in kept.items()},
         }
         body |= {k: dataclasses.field(default=value, metadata=facts) for k, (_, value, facts) in kept.items()}
         made: type[Method] = type(f"{host.__name__}WithRecipe", (WithRecipe, host), body)
         dataclasses.dataclass(eq=False, repr=False, kw_only=True)(made)
-        made.name = f"{host.name}+mario"
+        made.name, made.description = f"{host.name}+mario", host.description
+        made.__doc__ = documented(made, host.description)
         _OVER[host] = made
     return _OVER[host]

@@ -1,6 +1,7 @@
 """RoSA."""
 
 import dataclasses
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -8,7 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from mario.contrast import alignment, transport_nce, uniformity, worst_case_alignment
-from mario.encoders import Projector
+from mario.encoders.apply import encode
 from mario.encoders.norm import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.csr import CSR
@@ -16,14 +17,15 @@ from mario.graphs.subgraph import count_nodes, select_rows
 from mario.graphs.subgraph import csr as sparse_csr
 from mario.graphs.walks import draw_distinct, random_step
 from mario.methods.base import register
+from mario.methods.parts import Transform, check_same_nodes, view_of
 from mario.methods.settings import setting
-from mario.methods.two_view import DropAndMask, Side, embeddings
-from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures, View
+from mario.methods.two_view import DropAndMask, Projecting, Side, embeddings
+from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures
 
 
 @register("rosa")
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
-class RoSA(DropAndMask):
+class RoSA(Projecting, DropAndMask):
     """RoSA: A Robust Self-Aligned Framework for Node-Node Graph Contrastive Learning (Zhu et al., IJCAI 2022).
 
     A view of a root is the subgraph of a random walk with restart from it. The two views of a root, walked independently,
@@ -59,16 +61,15 @@ class RoSA(DropAndMask):
     robust_ascent: str = setting("sign", choices=("sign", "frobenius"), help="ε·sign(∇) (released) or ε·∇/‖∇‖_F")
     # fmt: on
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    uses_edge_data: ClassVar[bool] = False
+    """The edges of a view are those that walks went along."""
+
+    def check_together(self) -> None:
+        super().check_together()
         if self.contrast_group == 1:
             raise MarioError("contrast_group must be 0, which is all roots, or at least 2, got 1: a root needs another")
 
-    def build(self, in_channels: int, num_classes: int) -> None:
-        super().build(in_channels, num_classes)
-        self.projector_ = Projector(self.hidden_channels)
-
-    def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
+    def make_views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
         return self.views_of(batch, self.draw_roots(batch, generator), generator)
 
     def draw_roots(self, batch: Data, generator: torch.Generator | None = None) -> Tensor:
@@ -95,20 +96,33 @@ class RoSA(DropAndMask):
         if self.topology:
             alpha.hops = hops_between(alpha, beta, csr, exact=nodes <= self.exact_hops)
             beta.hops = alpha.hops.mT
-        first = Chain(MaskFeatures(self.mask_features_1), DropEdges(self.drop_edges_1))
-        second = Chain(MaskFeatures(self.mask_features_2), DropEdges(self.drop_edges_2))
-        return _changed(alpha, first, generator), _changed(beta, second, generator)
+        first, second = self.views or self.own_views(batch)
+        return self._changed(alpha, first, generator), self._changed(beta, second, generator)
+
+    def own_views(self, batch: Data) -> tuple[Transform, Transform]:
+        return (
+            Chain(MaskFeatures(self.mask_features_1), DropEdges(self.drop_edges_1)),
+            Chain(MaskFeatures(self.mask_features_2), DropEdges(self.drop_edges_2)),
+        )
+
+    def _changed(self, view: Data, by: Transform, generator: torch.Generator | None) -> Data:
+        """``view`` with other features and edges. What has one row per root could be taken for edges by ``by``."""
+        bare = Data(x=view.x, edge_index=view.edge_index, num_nodes=view.nodes.numel())
+        if self.views is None:
+            changed = by(bare, generator)
+        else:
+            changed = view_of(by, bare, generator)
+            check_same_nodes(changed, bare, by)
+        view.x, view.edge_index = changed.x, changed.edge_index
+        return view
 
     def represent(self, view: Data, generator: torch.Generator | None = None) -> Tensor:
-        """What the encoder makes of the roots."""
-        return self.encoder_(view.x, view.edge_index, generator)[view.root_rows]
-
-    def project(self, h: Tensor) -> Tensor:
-        return self.projector_(h)
+        """The output of the encoder for the roots."""
+        return encode(self.encoder_, view, generator)[view.root_rows]
 
     def encode(self, view: Data, generator: torch.Generator | None = None) -> Side:
         """Z of the roots, then Z of all nodes of all subgraphs, ``members`` and ``hops``."""
-        z = self.project(self.encoder_(view.x, view.edge_index, generator))
+        z = self.project(encode(self.encoder_, view, generator), generator)
         return (z[view.root_rows], z, view.members, *((view.hops,) if "hops" in view else ()))
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
@@ -131,7 +145,7 @@ class RoSA(DropAndMask):
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         if not self.robust:
             return super().step(batch, generator)
-        alpha, beta = self.views(batch, generator)
+        alpha, beta = self.make_views(batch, generator)
         # β is the same in all ascent steps, so its gradients are gathered at Z and go back through the encoder once. In the
         # running statistics of batch norm it counts as often as it would pass, each time after α.
         with NotedStatistics(self) as noted:
@@ -161,13 +175,6 @@ class RoSA(DropAndMask):
             "worst_case_alignment": worst_case_alignment(zs).item(),
             "uniformity": uniformity(zs[0]).item(),
         }
-
-
-def _changed(view: Data, by: View, generator: torch.Generator | None) -> Data:
-    """``view`` with other features and edges; what has a row a root could be taken for edges where there are as many."""
-    bare = by(Data(x=view.x, edge_index=view.edge_index, num_nodes=view.nodes.numel()), generator)
-    view.x, view.edge_index = bare.x, bare.edge_index
-    return view
 
 
 def walk_views(

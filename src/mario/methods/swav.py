@@ -5,22 +5,22 @@ from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from mario.contrast import Prototypes, sinkhorn, swapped_prediction
 from mario.encoders import Projector
 from mario.methods.base import register
 from mario.methods.settings import setting
-from mario.methods.two_view import DropAndMask, Side, embeddings
+from mario.methods.two_view import DropAndMask, Projecting, Side, embeddings
 
 
 @register("swav")
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
-class SwAV(DropAndMask):
+class SwAV(Projecting, DropAndMask):
     """Unsupervised Learning of Visual Features by Contrasting Cluster Assignments (Caron et al., NeurIPS 2020), on graphs.
 
-    Each view predicts to which of the centers the other one is assigned; assignments fill all centers evenly. Two views
-    of the graph stand in for two crops of an image; there are no small crops and no queue.
+    Each view predicts which center the other view is assigned to; assignments fill all centers evenly. Two views of the
+    graph replace two crops of an image; there are no small crops and no queue.
 
     Example:
         >>> import mario
@@ -32,29 +32,28 @@ class SwAV(DropAndMask):
     # fmt: off
     tau: float = setting(0.1, low=1e-6, search=(0.1, 0.2, 0.5), help="temperature of the prediction")
     centers: int = setting(1000, low=1, search=(50, 100, 300, 1000), help="K: number of SwAV's own prototypes")
-    centers_wait: int = setting(10, low=0, search=(0, 10), help="optimizer steps in which the centers stand still: an epoch (paper), 0 (MARIO's release)")
+    centers_wait: int = setting(10, low=0, search=(0, 10), help="optimizer steps in which the centers are fixed: an epoch (paper), 0 (MARIO's release)")
     assignment_temperature: float = setting(0.05, low=1e-6, search=(0.05, 0.1), help="Sinkhorn's ε: 0.05 (paper), 0.1 (MARIO's release)")
     assignment_iterations: int = setting(3, low=1, help="iterations of Sinkhorn-Knopp")
     projector_batch_norm: bool = setting(True, help="batch norm in the projector")
     # fmt: on
 
     gather: ClassVar[bool] = True
-    """Over ranks its loss is always that of all of them, as assignments are."""
+    """Over ranks its loss is always that of all of them, because assignments are."""
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
-        self.projector_ = Projector(self.hidden_channels, batch_norm=self.projector_batch_norm)
         self.centers_ = Prototypes(self.centers, self.contrast_width)
         self.steps_done_: Tensor
         self.register_buffer("steps_done_", torch.zeros((), dtype=torch.long))
 
-    def project(self, h: Tensor) -> Tensor:
-        return self.projector_(h)
+    def own_projector(self) -> nn.Module:
+        return Projector(self.out_channels_, batch_norm=self.projector_batch_norm)
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         waiting = int(self.steps_done_) < self.centers_wait
         centers = self.centers_.weight.detach() if waiting else self.centers_.weight
-        # As SwAV has it, the gradient does not pass through the scaling of the centers, which are of unit length already.
+        # As in SwAV, the gradient does not pass through the scaling of the centers, which have unit length already.
         u, v = (F.normalize(embeddings(side), dim=1) @ centers.t() for side in (alpha, beta))
         q_u, q_v = (
             sinkhorn(scores, iterations=self.assignment_iterations, temperature=self.assignment_temperature)

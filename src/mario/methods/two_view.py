@@ -5,17 +5,20 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario.contrast import alignment, uniformity, worst_case_alignment
+from mario.encoders import Projector
+from mario.encoders.apply import encode, projector_width, run
 from mario.encoders.recomputing import recomputed
 from mario.graphs.features import is_wide
 from mario.methods.base import Method
+from mario.methods.parts import Transform, check_same_nodes, check_views, fresh, view_of
 from mario.methods.settings import setting
 from mario.views import Chain, DropEdges, MaskFeatures
 
-# Numbers in a layer's output above which it is made twice rather than kept: 4 MiB of float32.
+# Numbers in a layer's output above which it is computed twice instead of stored: 4 MiB of float32.
 _LARGE = 2**20
 
 Side = Tensor | tuple[Tensor, ...]
@@ -34,58 +37,79 @@ class TwoView(Method):
     The loss depends on a view only through what :meth:`encode` makes of it. That is all the recipe has to know.
     """
 
+    # fmt: off
+    views: tuple[Transform, Transform] | None = setting(None, check=check_views, help="two transforms, Data in and Data out, that make the views; None is the method's own")
+    # fmt: on
+
     host: ClassVar[bool] = True
     aligned: ClassVar[bool] = True
-    """Whether row i of both views' Z is the same node; without it there is nothing to condition on."""
+    """Whether row i of both views' Z is the same node; if not, there is no conditional term."""
 
-    def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
-        """G_α and G_β."""
+    def own_views(self, batch: Data) -> tuple[Transform, Transform]:
+        """The transforms that make G_α and G_β if ``views`` is ``None``."""
         raise NotImplementedError
 
+    def make_views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
+        """G_α and G_β."""
+        if self.views is None:
+            first, second = self.own_views(batch)
+            return first(batch, generator), second(batch, generator)
+        first, second = self.views
+        alpha, beta = view_of(first, batch, generator), view_of(second, batch, generator)
+        if "batch" not in batch:
+            check_same_nodes(alpha, batch, first)
+            check_same_nodes(beta, batch, second)
+        return alpha, beta
+
     def represent(self, view: Data, generator: torch.Generator | None = None) -> Tensor:
-        """What the encoder makes of a view."""
-        h = self.encoder_(view.x, view.edge_index, generator)
-        # Of a sampled neighborhood only the seeds have all the neighbors they should have.
+        """The output H of the encoder for a view."""
+        h = encode(self.encoder_, view, generator)
+        # In a sampled neighborhood only the seeds have all their neighbors.
         return h[view.seed_mask] if "seed_mask" in view else h
 
-    def project(self, h: Tensor) -> Tensor:
-        """From what the encoder makes to what is contrasted."""
+    def project(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """From H to Z, which is contrasted."""
         return h
 
     def encode(self, view: Data, generator: torch.Generator | None = None) -> Side:
         """Z = p_ω ∘ g_θ, and whatever else of this view is contrasted."""
-        return self.project(self.represent(view, generator))
+        return self.project(self.represent(view, generator), generator)
 
     def lean_encode(self, view: Data, generator: torch.Generator | None = None) -> Side:
-        """:meth:`encode`; of a large view nothing is kept for the backward, which makes it again.
+        """:meth:`encode`; for a large view no activations are stored, and the backward pass computes them again.
 
-        Against a contrast of all pairs of many nodes one more pass through the encoder is nothing, and its activations
-        would be most of the memory.
+        One more pass through the encoder is cheap beside a contrast of all pairs of many nodes, and its activations
+        would be most of the memory. Modules that are not ours may have state of any kind: they run once.
         """
-        if view.x.size(0) * self.hidden_channels < _LARGE:
+        if not self.recomputable or view.x.size(0) * self.out_channels_ < _LARGE:
             return self.encode(view, generator)
         return recomputed(lambda draws: self.encode(view, draws), self, generator)
 
     @property
+    def recomputable(self) -> bool:
+        """Whether a second pass through the networks has the same result and leaves no trace."""
+        return self.takes_features
+
+    @property
     def contrast_width(self) -> int:
         """Number of columns of Z."""
-        return self.hidden_channels
+        return self.out_channels_
 
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
-        """The loss that draws the views of a node together, L_MI."""
+        """The loss L_MI, which draws the two views of a node together."""
         raise NotImplementedError
 
     def contrast_with(
         self, beta: Side, generator: torch.Generator | None = None
     ) -> tuple[Callable[..., Tensor], Callable[[], None]]:
-        """:meth:`contrast` for several α in a row while β stands still, and what is to be done after the last backward.
+        """:meth:`contrast` for several α in a row with a constant β, and a function to call after the last backward.
 
         A method whose contrast spends work on β alone may do it once, and once for all gradients.
         """
         return lambda alpha: self.contrast(alpha, beta, generator), lambda: None
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
-        alpha, beta = self.views(batch, generator)
+        alpha, beta = self.make_views(batch, generator)
         loss = self.contrast(self.lean_encode(alpha, generator), self.lean_encode(beta, generator), generator)
         loss.backward()
         return {"loss": loss.item()}
@@ -96,7 +120,7 @@ class TwoView(Method):
         if not self.aligned:
             return {}
         self.eval()
-        zs = [embeddings(self.encode(view)) for _ in range(2) for view in self.views(batch, generator)]
+        zs = [embeddings(self.encode(view)) for _ in range(2) for view in self.make_views(batch, generator)]
         self.train()
         return {
             "alignment": alignment(zs).item(),
@@ -116,8 +140,53 @@ class DropAndMask(TwoView):
     drop_edges_2: float = setting(0.3, low=0.0, high=1.0, search=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6), help="p_e2: edges dropped in view β")
     # fmt: on
 
-    def views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
-        wide = is_wide(batch.x)
-        first = Chain(MaskFeatures(self.mask_features_1, in_parts=wide), DropEdges(self.drop_edges_1))
-        second = Chain(MaskFeatures(self.mask_features_2, in_parts=wide), DropEdges(self.drop_edges_2))
-        return first(batch, generator), second(batch, generator)
+    def own_views(self, batch: Data) -> tuple[Transform, Transform]:
+        parts = self.takes_features and is_wide(batch.x)
+        return (
+            Chain(MaskFeatures(self.mask_features_1, in_parts=parts), DropEdges(self.drop_edges_1)),
+            Chain(MaskFeatures(self.mask_features_2, in_parts=parts), DropEdges(self.drop_edges_2)),
+        )
+
+
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+class Projecting(TwoView):
+    """A two-view method with a projector between the embeddings and the contrast, as a mixin.
+
+    ``projector`` is a name or any ``nn.Module`` that maps rows to rows. Like an encoder that is given, it is copied:
+    see :class:`Method`.
+    """
+
+    # fmt: off
+    projector: str | nn.Module | None = setting(None, choices=("linear", "identity"), help="linear, identity, or any module that maps rows to rows; None is the method's own")
+    # fmt: on
+
+    def own_projector(self) -> nn.Module:
+        """The projector if ``projector`` is ``None``."""
+        return Projector(self.out_channels_)
+
+    def build(self, in_channels: int, num_classes: int) -> None:
+        super().build(in_channels, num_classes)
+        if isinstance(self.projector, nn.Module):
+            self.projector_ = self.reduced(fresh(self.projector))
+        elif self.projector == "linear":
+            self.projector_ = nn.Linear(self.out_channels_, self.out_channels_)
+        elif self.projector == "identity":
+            self.projector_ = nn.Identity()
+        else:
+            self.projector_ = self.reduced(self.own_projector())
+        given = isinstance(self.projector, nn.Module)
+        self.projected_channels_ = projector_width(self.projector_, self.out_channels_) if given else self.out_channels_
+
+    def project(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        if isinstance(self.projector, nn.Module):
+            z: Tensor = run(self.projector_, h, generator=generator)
+            return z
+        return self.projector_(h)  # type: ignore[no-any-return]
+
+    @property
+    def recomputable(self) -> bool:
+        return super().recomputable and not isinstance(self.projector, nn.Module)
+
+    @property
+    def contrast_width(self) -> int:
+        return self.projected_channels_

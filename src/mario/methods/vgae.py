@@ -1,17 +1,18 @@
 """VGAE."""
 
+import copy
 import dataclasses
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from mario.encoders import ENCODERS, Encoder
+from mario.encoders.apply import encode, takes
 from mario.methods.base import register
 from mario.methods.gae import GAE
 from mario.methods.settings import setting
 
-_LARGEST_LOG_STD = 10.0  # as in PyG: e^10 is far beyond any posterior of use, and its square still a number
+_LARGEST_LOG_STD = 10.0  # as in PyG: e^10 is far beyond any useful posterior, and its square is still finite
 
 
 @register("vgae")
@@ -19,9 +20,10 @@ _LARGEST_LOG_STD = 10.0  # as in PyG: e^10 is far beyond any posterior of use, a
 class VGAE(GAE):
     """Variational graph auto-encoder (Kipf & Welling, 2016).
 
-    The last convolution is two, for mean and log standard deviation of q(z_i | X, A); what they share is the other
-    layers. The loss is the cross entropy of edges at a sample of q plus KL(q ‖ N(0, I)) / N, averaged over nodes: the
-    paper's bound divided by N². The embedding is the mean, whatever ``last_activation`` is.
+    There are two last convolutions, for mean and log standard deviation of q(z_i | X, A), which share the other layers.
+    If ``encoder`` is a module, two linear layers over its output take their place. The loss is the cross-entropy of
+    edges at a sample of q plus KL(q ‖ N(0, I)) / N, averaged over nodes: the paper's bound divided by N². The embedding
+    is the mean; ``last_activation`` has no effect on it.
 
     Example:
         >>> import mario
@@ -35,25 +37,32 @@ class VGAE(GAE):
     # fmt: on
 
     def build(self, in_channels: int, num_classes: int) -> None:
-        if self.num_layers > 1:
-            self.encoder_ = ENCODERS[self.encoder](
-                in_channels,
-                hidden_channels=self.hidden_channels,
-                num_layers=self.num_layers - 1,
-                batch_norm=self.batch_norm,
-                dropout=self.dropout,
-                last_activation=True,
-            )
+        if isinstance(self.encoder, nn.Module):
+            super().build(in_channels, num_classes)
+        elif self.num_layers > 1:
+            self.encoder_ = self.make_encoder(in_channels, num_layers=self.num_layers - 1, last_activation=True)
         width = self.hidden_channels if self.num_layers > 1 else in_channels
         self.mean_, self.log_std_ = self._head(width), self._head(width)
 
-    def _head(self, width: int) -> Encoder:
-        return ENCODERS[self.encoder](width, hidden_channels=self.hidden_channels, num_layers=1, batch_norm=False)
+    def _head(self, width: int) -> nn.Module:
+        if isinstance(self.encoder, nn.Module):
+            return nn.Linear(self.out_channels_, self.out_channels_)
+        return self.make_encoder(width, num_layers=1, batch_norm=False, dropout=0.0, last_activation=False)
+
+    def uses(self, name: str) -> bool:
+        return super().uses(name) or takes(self.mean_, name)
 
     def posterior(self, data: Data, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Mean and log standard deviation of q, a row a node."""
-        h = self.encoder_(data.x, data.edge_index, generator) if self.num_layers > 1 else data.x
-        return self.mean_(h, data.edge_index), self.log_std_(h, data.edge_index).clamp(max=_LARGEST_LOG_STD)
+        """Mean and log standard deviation of q, one row per node."""
+        if isinstance(self.encoder, nn.Module):
+            h = encode(self.encoder_, data, generator)
+            mean, log_std = self.mean_(h), self.log_std_(h)
+        else:
+            shared = copy.copy(data)
+            if self.num_layers > 1:
+                shared.x = encode(self.encoder_, data, generator)
+            mean, log_std = encode(self.mean_, shared), encode(self.log_std_, shared)
+        return mean, log_std.clamp(max=_LARGEST_LOG_STD)
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         mean, log_std = self.posterior(batch, generator)
