@@ -130,7 +130,7 @@ def take_steps(steps: int, **settings: object) -> dict[str, float]:
     optimizer = model.optimizer()
     for step in range(steps):
         draws = torch.Generator().manual_seed(step)
-        alpha, beta = model.views(graph, draws)
+        alpha, beta = model.make_views(graph, draws)
         delta = torch.empty_like(alpha.x).uniform_(-EPSILON, EPSILON, generator=draws)
         written.step(alpha, beta, delta)
         optimizer.zero_grad()

@@ -46,7 +46,7 @@ def complete_settings(
     chosen = file_settings(method, dataset, domain, shift)
     chosen |= parse_given(given or {}, settings_of(method), method)
     model, evaluation = split_settings(method, chosen)
-    return {**model.get_params(), **dataclasses.asdict(evaluation)}
+    return {**model.settings(), **dataclasses.asdict(evaluation)}
 
 
 def split_settings(method: str, settings: Mapping[str, Any]) -> tuple[Method, Evaluation]:
