@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import tomllib
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -97,3 +98,11 @@ def read_json(path: Path) -> Any:
         raise MarioError(f"cannot read {path}: {error.strerror}") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise MarioError(f"{path} is not valid JSON ({error}); remove it to have it written again") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file that a user has given."""
+    try:
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise MarioError(f"{path} is not valid TOML: {error}") from None

@@ -1,6 +1,7 @@
 """Sinkhorn against its fixed point and the released code; swapped prediction and prototypes against loops."""
 
 import math
+from typing import Literal
 
 import pytest
 import torch
@@ -164,12 +165,15 @@ def test_wrong_input() -> None:
 @pytest.mark.parametrize("tau", [1.0, 0.2, 0.002])
 @pytest.mark.parametrize("temperature", [0.1, 0.01], ids=["kernel", "logarithms"])
 @pytest.mark.parametrize("maker", [torch.optim.Adam, torch.optim.SGD])
+@pytest.mark.parametrize("gradient", ["sphere", "raw"])
 def test_descend_is_the_plain_steps_on_the_loss(
-    tau: float, temperature: float, maker: type[torch.optim.Optimizer]
+    gradient: Literal["sphere", "raw"], tau: float, temperature: float, maker: type[torch.optim.Optimizer]
 ) -> None:
     generator = torch.Generator().manual_seed(0)
     u, v = torch.randn(2, 30, 6, generator=generator, dtype=torch.float64)
-    ours, plain = (Prototypes(4, 6, generator=torch.Generator().manual_seed(1)).double() for _ in range(2))
+    ours, plain = (
+        Prototypes(4, 6, generator=torch.Generator().manual_seed(1), gradient=gradient).double() for _ in range(2)
+    )
     ours.normalize_()
     plain.normalize_()
     start = plain.weight.detach().clone()
@@ -185,6 +189,23 @@ def test_descend_is_the_plain_steps_on_the_loss(
     assert not torch.allclose(plain.weight, start, atol=1e-4)
     torch.testing.assert_close(ours.weight, plain.weight, atol=1e-10, rtol=1e-10)
     torch.testing.assert_close(torch.cat(scores), plain(torch.cat([u, v])), atol=1e-10, rtol=1e-10)
+
+
+def test_raw_keeps_the_gradient_along_a_prototype_and_sphere_has_none(generator: torch.Generator) -> None:
+    u, v = torch.randn(2, 30, 6, generator=generator, dtype=torch.float64)
+    found = []
+    for gradient in ("sphere", "raw"):
+        prototypes = Prototypes(4, 6, torch.Generator().manual_seed(1), gradient=gradient).double()
+        prototypes.normalize_()
+        prototypes.loss(u, v).backward()
+        found.append((prototypes.weight.detach(), prototypes.weight.grad))
+    (weight, sphere), (_, raw) = found
+    torch.testing.assert_close(torch.linalg.vecdot(sphere, weight), torch.zeros(4, dtype=torch.float64))
+    along = torch.linalg.vecdot(raw, weight)
+    assert (along.abs() > 1e-4).all()
+    torch.testing.assert_close(raw - along.unsqueeze(1) * weight, sphere)
+    with pytest.raises(MarioError, match="gradient must be 'sphere' or 'raw', got 'flat'"):
+        Prototypes(2, 3, gradient="flat")  # type: ignore[arg-type]
 
 
 def test_the_nearest_prototype_is_that_of_the_largest_cosine(generator: torch.Generator) -> None:

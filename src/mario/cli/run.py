@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from mario import ranks
 from mario.cli.tracking import show, sinks_of
 from mario.files import read_json
-from mario.lab.presets.file import read_settings_file
+from mario.lab.presets.file import read_preset
 from mario.lab.runs.execute import Run, claim, execute
 from mario.lab.sinks import Sink, followed
 from mario.methods import find
@@ -74,7 +74,7 @@ def run_one(
     if threads:
         torch.set_num_threads(threads)
     if settings_file is not None:
-        said = read_settings_file(settings_file)
+        said = read_preset(settings_file)
         method = method or said.method
         given = {**said.of(find(method or "mario").name), **given}
         if said.dataset in (None, dataset):  # what shifts in one dataset is nothing to another

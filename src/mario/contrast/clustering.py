@@ -1,6 +1,7 @@
 """Online clustering: prototypes, their even assignment, and swapped prediction between two views."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -104,6 +105,9 @@ class Prototypes(nn.Module):
         clusters: their number K.
         dim: length of an embedding.
         generator: source of the Xavier-uniform start; `None` is torch's default generator.
+        gradient: `sphere` scores by the direction of a prototype and so has the gradient along the sphere. `raw` scores
+            by the weight itself, which `normalize_` keeps at unit length outside autograd: its gradient also has the
+            part along the prototype, which changes what Adam does with it (the released code of MARIO, and SwAV).
 
     Example:
         >>> import torch
@@ -115,18 +119,29 @@ class Prototypes(nn.Module):
         (torch.Size([5, 4]), torch.Size([5]))
     """
 
-    def __init__(self, clusters: int, dim: int, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self,
+        clusters: int,
+        dim: int,
+        generator: torch.Generator | None = None,
+        *,
+        gradient: Literal["sphere", "raw"] = "sphere",
+    ) -> None:
         super().__init__()
         if clusters < 1 or dim < 1:
             raise MarioError(f"clusters and dim must be at least 1, got {clusters} and {dim}")
+        if gradient not in ("sphere", "raw"):
+            raise MarioError(f"gradient must be 'sphere' or 'raw', got '{gradient}'")
+        self.gradient = gradient
         self.weight = nn.Parameter(torch.empty(clusters, dim))
         nn.init.xavier_uniform_(self.weight, generator=generator)
         self.normalize_()
 
     def forward(self, z: Tensor) -> Tensor:
-        """Cosine [N, K] of every row with every prototype, whatever the length of either."""
+        """Cosine [N, K] of every row with every prototype. With `gradient="raw"` prototypes must have unit length."""
         self._check(z)
-        return F.normalize(z, dim=1) @ F.normalize(self.weight, dim=1).t()
+        weight = self.weight if self.gradient == "raw" else F.normalize(self.weight, dim=1)
+        return F.normalize(z, dim=1) @ weight.t()
 
     @torch.no_grad()
     def normalize_(self) -> None:
@@ -163,8 +178,9 @@ class Prototypes(nn.Module):
 
         Returns the scores of u and of v after the last step, and the loss from which that step was taken.
 
-        With Z fixed the gradient has a closed form, (softmax(s/τ) − q)ᵀ ẑ / 2Bτ less its part along each prototype:
-        two matrix products a step and no graph. Over ranks it is summed, so that all take the same steps.
+        With Z fixed the gradient has a closed form, (softmax(s/τ) − q)ᵀ ẑ / 2Bτ, minus its part along each prototype
+        unless `gradient` is `raw`: two matrix products per step and no graph. Over ranks it is summed, so that all
+        take the same steps.
         """
         check_pair(u, v)
         check_positive("tau", tau)
@@ -215,8 +231,10 @@ class Prototypes(nn.Module):
             gradient.div_(2 * nodes * tau)
             if step == 0 and not bool(gradient.isfinite().all()):
                 raise MarioError("u and v must be finite, got NaN or infinity among them")
-            along = torch.linalg.vecdot(gradient, self.weight)
-            self.weight.grad = gradient.addcmul_(self.weight, along.unsqueeze(1), value=-1)
+            if self.gradient == "sphere":
+                along = torch.linalg.vecdot(gradient, self.weight)
+                gradient.addcmul_(self.weight, along.unsqueeze(1), value=-1)
+            self.weight.grad = gradient
             optimizer.step()
             self.normalize_()
         self.weight.grad = None

@@ -104,6 +104,8 @@ class Method(Estimator, nn.Module):
     """What it embeds: nodes of a graph, whole graphs of a set, or both."""
     uses_edge_data: ClassVar[bool] = True
     """Whether edge weights and attributes reach the encoder; not if the method makes edges of its own."""
+    presets_file: ClassVar[Path | None] = None
+    """TOML file with the presets of a plug-in method, in the form of ``mario/lab/presets/methods``."""
 
     def __post_init__(self) -> None:
         super().__init__()

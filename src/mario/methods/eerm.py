@@ -13,13 +13,13 @@ from mario.encoders.apply import dense, encode
 from mario.graphs.features import Features, is_wide
 from mario.graphs.subgraph import subgraph
 from mario.methods.base import register
-from mario.methods.erm import ERM
+from mario.methods.classifier import Classifier
 from mario.methods.settings import setting
 
 
 @register("eerm")
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
-class EERM(ERM):
+class EERM(Classifier):
     """Handling Distribution Shifts on Graphs: An Invariance Perspective (Wu et al., ICLR 2022).
 
     Generators edit the graph until the risks differ, and the model must do equally well on all edited graphs.
@@ -68,7 +68,7 @@ class EERM(ERM):
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
         if self.edited == "training_nodes":
             batch = subgraph(batch, batch.train_mask)
-        known = batch.train_mask & batch.seed_mask if "seed_mask" in batch else batch.train_mask
+        known = self.labeled(batch)
         if not known.any() or known.numel() < 2:  # a sampled subgraph may have no training node
             return {}
         if is_wide(batch.x):  # all graphs have the same features, which are multiplied or made dense once

@@ -4,7 +4,6 @@ import dataclasses
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -38,24 +37,27 @@ class IRM(ERM):
     levels: ClassVar[tuple[str, ...]] = ("node",)
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:
-        logits = self.head_(encode(self.encoder_, batch, generator))
-        known = batch.train_mask & batch.seed_mask if "seed_mask" in batch else batch.train_mask
-        if not known.any():  # a sampled subgraph may have no training node
+        logits = self.head_(encode(self.encoder_, self.weighted(batch), generator))
+        known = self.labeled(batch)
+        if not known.any():
             return {}
-        y = batch.y[known]
+        y, weights = batch.y[known], self.node_weights(batch, known)
         environments = batch.env_id[known] if "env_id" in batch else torch.zeros_like(y)
-        risks, slopes = risks_and_slopes(logits[known], y, environments)
-        risk = risks.mean() if self.risk == "environments" else F.cross_entropy(logits[known], y)
+        risks, slopes = risks_and_slopes(logits[known], y, environments, weights)
+        risk = risks.mean() if self.risk == "environments" else self.risk_of(logits[known], y, weights)
         penalty = slopes.square().mean()
         loss = risk + self.penalty * penalty
         loss.backward()
         return {"loss": loss.item(), "risk": risk.item(), "penalty": penalty.item()}
 
 
-def risks_and_slopes(logits: Tensor, y: Tensor, environments: Tensor) -> tuple[Tensor, Tensor]:
+def risks_and_slopes(
+    logits: Tensor, y: Tensor, environments: Tensor, weights: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """R_e(1) and dR_e/dw(1) of each environment that occurs, where R_e(w) is the mean cross-entropy of w · logits.
 
     The slope of a node's cross-entropy is Σ_c (softmax(z)_c - [c = y]) z_c, so one gradient goes through it, not two.
+    ``weights`` multiply the cross-entropy of each node, inside the mean.
 
     Example:
         >>> zeros = torch.zeros(3, 2)
@@ -65,6 +67,8 @@ def risks_and_slopes(logits: Tensor, y: Tensor, environments: Tensor) -> tuple[T
     log_p = logits.log_softmax(dim=1)
     loss = -log_p.gather(1, y.unsqueeze(1)).squeeze(1)
     slope = (log_p.exp() * logits).sum(dim=1) - logits.gather(1, y.unsqueeze(1)).squeeze(1)
+    if weights is not None:
+        loss, slope = weights * loss, weights * slope
     _, place, count = environments.unique(return_inverse=True, return_counts=True)
     sums = logits.new_zeros(2, count.numel()).index_add(1, place, torch.stack([loss, slope]))
     risks, slopes = sums / count

@@ -48,6 +48,7 @@ class WithRecipe(TwoView):
     prototype_optimizer: str = setting("adam", choices=("adam", "sgd"), help="a new one for each l steps, as released")
     prototype_weight_decay: float = setting(0.0, low=0.0, search=(0.0, 1e-5), help="0 (paper), 1e-5 (released)")
     prototype_tau: float = setting(1.0, low=1e-6, search=(0.1, 0.2, 0.5, 1.0), help="temperature of swapped prediction: 1 (paper), τ (released)")
+    prototype_gradient: str = setting("sphere", choices=("sphere", "raw"), help="through the scaling of prototypes to unit length (paper), or of the raw weights, scaled outside autograd (released)")
     sinkhorn_iterations: int = setting(3, low=1, help="iterations of Sinkhorn-Knopp")
     sinkhorn_temperature: float = setting(0.1, low=1e-6, help="entropy of Sinkhorn's plan")
     projector_moves: str = setting("outer", choices=("outer", "inner", "both"), help="projector moves with the encoder (paper), with the prototypes (released), or both; no effect on a host without one")
@@ -66,7 +67,8 @@ class WithRecipe(TwoView):
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
         if self.conditional:
-            self.prototypes_ = Prototypes(self.clusters, self.contrast_width)
+            gradient = self.prototype_gradient
+            self.prototypes_ = Prototypes(self.clusters, self.contrast_width, gradient=gradient)  # type: ignore[arg-type]
 
     def trained(self) -> list[nn.Parameter]:
         names = ["prototypes_."] + (["projector_."] if self.projector_moves == "inner" and self.conditional else [])
@@ -293,6 +295,7 @@ RELEASED: dict[str, Any] = {
     "pseudo_labels": "sinkhorn",
     "cmi_negatives": "first",
     "prototype_tau": 0.2,
+    "prototype_gradient": "raw",
     "prototype_weight_decay": 1e-5,
     "schedule": "steps",
 }

@@ -1,3 +1,5 @@
+from typing import Literal
+
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -21,14 +23,15 @@ def directed() -> Data:
     return Data(x=x, edge_index=torch.tensor(edges).t())
 
 
-def norms_by_loop(data: Data, batches: list[Data]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Node and edge norms, straight from the counts of GraphSAINT's Section 3.2."""
+def norms_by_loop(data: Data, batches: list[Data], by: str = "receiver") -> tuple[torch.Tensor, torch.Tensor]:
+    """Node and edge norms, from the counts of GraphSAINT's Section 3.2, or with the sender's as in PyG."""
     nodes, edges = int(data.num_nodes or 0), data.edge_index.t().tolist()
     seen = [set(batch.n_id.tolist()) for batch in batches]
     node_count = [max(sum(v in part for part in seen), 1) for v in range(nodes)]
     edge_count = [max(sum(u in part and v in part for part in seen), 1) for u, v in edges]
     node_norm = [len(batches) / (nodes * count) for count in node_count]
-    edge_norm = [node_count[v] / count for (_, v), count in zip(edges, edge_count, strict=True)]
+    end = 1 if by == "receiver" else 0
+    edge_norm = [node_count[edge[end]] / count for edge, count in zip(edges, edge_count, strict=True)]
     return torch.tensor(node_norm), torch.tensor(edge_norm)
 
 
@@ -71,14 +74,21 @@ def test_an_epoch_holds_as_many_nodes_as_the_graph_or_the_batches_asked_for(gene
     assert len(list(RandomWalk(graph(), roots=4, length=1, batches=7).epoch(generator))) == 7
 
 
-def test_norms_are_those_of_the_counts() -> None:
+@pytest.mark.parametrize("by", ["receiver", "sender"])
+def test_norms_are_those_of_the_counts(by: Literal["receiver", "sender"]) -> None:
     data = directed()
     sampler = RandomWalk(
-        data, roots=2, length=1, normalize=True, pre_samples=40, generator=torch.Generator().manual_seed(1)
+        data,
+        roots=2,
+        length=1,
+        normalize=True,
+        pre_samples=40,
+        edge_norm_by=by,
+        generator=torch.Generator().manual_seed(1),
     )
     generator = torch.Generator().manual_seed(1)
     plain = RandomWalk(data, roots=2, length=1)
-    node_norm, edge_norm = norms_by_loop(data, [plain.sample(generator) for _ in range(40)])
+    node_norm, edge_norm = norms_by_loop(data, [plain.sample(generator) for _ in range(40)], by)
     assert sampler.node_norm is not None
     assert sampler.edge_norm is not None
     torch.testing.assert_close(sampler.node_norm, node_norm)
@@ -91,6 +101,19 @@ def test_norms_are_those_of_the_counts() -> None:
         if u in batch.n_id.tolist() and v in batch.n_id.tolist()
     ]
     assert torch.equal(batch.edge_norm, sampler.edge_norm[ids])
+
+
+def test_nodes_are_drawn_in_advance_as_often_as_the_coverage_says() -> None:
+    data = graph()
+    sampler = RandomWalk(
+        data, roots=4, length=1, normalize=True, coverage=7, generator=torch.Generator().manual_seed(1)
+    )
+    generator, plain = torch.Generator().manual_seed(1), RandomWalk(data, roots=4, length=1)
+    batches: list[Data] = []
+    while sum(batch.n_id.numel() for batch in batches) < 7 * 30:
+        batches.append(plain.sample(generator))
+    node_norm, edge_norm = norms_by_loop(data, batches)
+    torch.testing.assert_close((sampler.node_norm, sampler.edge_norm), (node_norm, edge_norm))
 
 
 def test_an_edge_to_oneself_needs_no_correction() -> None:
@@ -138,9 +161,11 @@ def test_without_normalize_there_are_no_norms(generator: torch.Generator) -> Non
         ({"roots": 2, "length": -1}, "length must be an integer of at least 0, got -1"),
         ({"roots": 2, "length": 1, "batches": 0}, "batches must be an integer of at least 1, got 0"),
         ({"roots": 2, "length": 1, "normalize": True, "pre_samples": 0}, "pre_samples must be an integer"),
+        ({"roots": 2, "length": 1, "coverage": 0}, "coverage must be an integer of at least 1, got 0"),
+        ({"roots": 2, "length": 1, "edge_norm_by": "both"}, "edge_norm_by must be 'receiver' or 'sender', got 'both'"),
         ({"roots": 2, "length": 1, "pre_samples": 9}, "pre_samples=9 has no effect without normalize=True"),
     ],
 )
-def test_wrong_arguments_are_named(arguments: dict[str, int], match: str) -> None:
+def test_wrong_arguments_are_named(arguments: dict[str, object], match: str) -> None:
     with pytest.raises(MarioError, match=match):
         RandomWalk(graph(), **arguments)  # type: ignore[arg-type]

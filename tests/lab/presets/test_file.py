@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from mario.errors import MarioError
-from mario.lab.presets.file import read_settings_file, write_settings_file
+from mario.lab.presets.file import read_preset, write_preset
 from mario.lab.runs.execute import Run
 
 
 @pytest.mark.parametrize("name", ["best.toml", "best.json"])
 def test_what_is_written_plans_the_same_run(tmp_path: Path, name: str) -> None:
     run = Run.plan("good-cbas", "mario", shift="covariate", given={"lr": 1e-5, "milestones": (5, 7), "gamma": 0.3})
-    write_settings_file(tmp_path / name, run.as_dict(), comment="found by hand\nin the dark")
-    read = read_settings_file(tmp_path / name)
+    write_preset(tmp_path / name, run.as_dict(), comment="found by hand\nin the dark")
+    read = read_preset(tmp_path / name)
     assert (read.dataset, read.method, read.domain, read.shift, read.setting) == (
         "good-cbas",
         "mario",
@@ -28,7 +28,7 @@ def test_what_is_written_plans_the_same_run(tmp_path: Path, name: str) -> None:
 def test_the_settings_of_a_run_are_such_a_file(tmp_path: Path) -> None:
     run = Run.plan("good-cbas", "grace", seed=3)
     (tmp_path / "settings.json").write_text(json.dumps(run.as_dict()))
-    assert read_settings_file(tmp_path / "settings.json").of("grace") == run.as_dict()["settings"]
+    assert read_preset(tmp_path / "settings.json").of("grace") == run.as_dict()["settings"]
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_the_settings_of_a_run_are_such_a_file(tmp_path: Path) -> None:
 def test_what_is_no_such_file_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(MarioError, match=message):
-        read_settings_file(tmp_path / name)
+        read_preset(tmp_path / name)
 
 
 def test_an_unknown_setting_is_named_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("[settings]\ngama = 0.1\n")
     with pytest.raises(MarioError, match=r"a\.toml: mario has no setting 'gama'; did you mean 'gamma'\?"):
-        read_settings_file(tmp_path / "a.toml").of("mario")
+        read_preset(tmp_path / "a.toml").of("mario")
     with pytest.raises(MarioError, match="there is no file"):
-        read_settings_file(tmp_path / "b.toml")
+        read_preset(tmp_path / "b.toml")

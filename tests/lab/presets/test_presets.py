@@ -1,15 +1,19 @@
-"""Settings files: complete, known to their methods, and taken in the right order."""
+"""Presets: complete, known to their methods, and applied in the right order."""
 
 import dataclasses
+import json
 import tomllib
+from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mario.errors import MarioError
 from mario.graphs import CATALOG
-from mario.lab.presets import RECIPE_SETTINGS, Evaluation, complete_settings, file_settings
+from mario.lab.presets import RECIPE_SETTINGS, complete_settings, dataset_settings, file_settings, settings_of
 from mario.lab.studies import paper
 from mario.methods import REGISTRY, Method, find, register
 
@@ -31,11 +35,14 @@ OUR_CELLS = [(name, "domain", "concept") for name in ("shifting-10k", "shifting-
 GRAPH_CELLS = [(name, "size", "covariate") for name in ("proteins-25", "dd-200", "dd-300")]
 HOSTS = [name for name, cls in REGISTRY.items() if getattr(cls, "host", False)]
 PAPER = sorted({cell.method.partition(" w/o")[0] for cell in paper.cells()} | {"random-init", "raw-features", *HOSTS})
+FOLDER = files("mario.lab") / "presets"
+DATASETS = tomllib.loads((FOLDER / "datasets.toml").read_text(encoding="utf-8"))
 TABLES = {
     entry.name.removesuffix(".toml"): tomllib.loads(entry.read_text(encoding="utf-8"))
-    for entry in (files("mario.lab") / "presets").iterdir()
-    if entry.name.endswith(".toml")
+    for entry in (FOLDER / "methods").iterdir()
 }
+CELLS = [json.loads(line) for line in (Path(__file__).parent / "cells.jsonl").read_text().splitlines()]
+"""Method, dataset, domain, shift and settings of every cell, as they were when each had a table of its own."""
 
 
 def cells_of(method: str) -> list[tuple[str, str, str]]:
@@ -54,10 +61,36 @@ def test_the_cells_are_all_datasets_of_the_catalog_with_all_their_domains_and_sh
     assert listed == {*NODE_CELLS, *OUR_CELLS, *GRAPH_CELLS}
 
 
+def test_there_are_336_cells() -> None:
+    assert len(CELLS) == len({tuple(cell[:4]) for cell in CELLS}) == 336
+
+
+@pytest.mark.parametrize("method", sorted({cell[0] for cell in CELLS}))
+def test_every_cell_resolves_to_the_values_it_had_when_it_was_written_out(method: str) -> None:
+    for name, *place, expected in CELLS:
+        if name == method:
+            found = dataset_settings(*place) if name == "default" else file_settings(name, *place)
+            # As text, in which 1, 1.0 and true differ.
+            assert json.dumps(found, sort_keys=True) == json.dumps(expected, sort_keys=True), place
+
+
+def test_every_file_says_where_its_values_come_from() -> None:
+    for name, tables in {"datasets": DATASETS, **TABLES}.items():
+        assert len(tables["source"]) > 20, name
+
+
+def test_every_section_of_a_method_is_one_of_the_datasets_file() -> None:
+    groups = {"paper", "good", "graph-sets", "shifting"}
+    assert DATASETS.keys() - {"source"} == {*CATALOG, *groups}
+    for name, tables in TABLES.items():
+        assert tables.keys() - {"source", "like"} <= DATASETS.keys(), name
+
+
 @pytest.mark.parametrize("method", [name for name in PAPER if "+" not in name])
-def test_every_system_of_the_paper_has_a_cell_of_its_own_for_every_dataset_domain_and_shift(method: str) -> None:
+def test_every_system_of_the_paper_has_a_file_and_settings_for_every_dataset_domain_and_shift(method: str) -> None:
+    assert method in TABLES
     for dataset, domain, shift in cells_of(method):
-        cell = TABLES[method][dataset][domain][shift]
+        cell = file_settings(method, dataset, domain, shift)
         needed = {"epochs"} | ({"probe"} if CATALOG[dataset].level == "graph" else {"probe_epochs", "probe_lr"})
         if method != "raw-features":
             needed |= {"num_layers", "hidden_channels", "dropout", "batch_norm", "last_activation"}
@@ -90,26 +123,31 @@ def test_every_method_has_settings_that_it_knows(method: str) -> None:
         complete_settings(method, *place)  # an unknown key would be an error
 
 
+def settings_in(table: dict[str, Any]) -> Iterator[str]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from settings_in(value)
+        elif key not in ("source", "like", "only"):
+            yield key
+
+
 def test_every_file_is_read_by_a_method_that_knows_its_keys() -> None:
-    evaluation = {field.name for field in dataclasses.fields(Evaluation)}
-    for name, table in TABLES.items():
-        known = {field.name for cls in REGISTRY.values() for field in cls.fields()}
-        known = known if name == "default" else {field.name for field in find(name).fields()}
-        for dataset, domains in table.items():
-            for domain, shifts in domains.items():
-                for shift, cell in shifts.items():
-                    assert (dataset, domain, shift) in (*NODE_CELLS, *OUR_CELLS, *GRAPH_CELLS), name
-                    assert cell.keys() <= known | evaluation, (name, dataset, domain, shift)
+    every = {name for method in REGISTRY for name in settings_of(method)}
+    assert set(settings_in(DATASETS)) <= every
+    for name, tables in TABLES.items():
+        assert set(settings_in(tables)) <= settings_of(name).keys(), name
 
 
-@pytest.mark.parametrize("method", [name for name in TABLES if "good-cbas" in TABLES[name]])
-def test_datasets_that_stand_in_for_others_take_their_settings(method: str) -> None:
-    table = TABLES[method]
-    assert table["webkb"] == table["good-webkb"]
-    for domain in ("word", "degree"):
-        for shift in ("concept", "covariate"):
-            cora, stands_in = table["good-cora"][domain][shift], table["coauthor-cs"][domain][shift]
-            differ = {key for key in cora.keys() | stands_in.keys() if cora.get(key) != stands_in.get(key)}
+@pytest.mark.parametrize("method", [None, *(name for name in TABLES if "node" in find(name).levels)])
+def test_datasets_that_replace_others_take_their_settings(method: str | None) -> None:
+    def preset(*place: str) -> dict[str, Any]:
+        return file_settings(method, *place) if method else dataset_settings(*place)
+
+    for shift in ("concept", "covariate"):
+        assert preset("webkb", "university", shift) == preset("good-webkb", "university", shift)
+        for domain in ("word", "degree"):
+            cora, replacement = preset("good-cora", domain, shift), preset("coauthor-cs", domain, shift)
+            differ = {key for key in cora.keys() | replacement.keys() if cora.get(key) != replacement.get(key)}
             assert differ <= {"sampling", "steps_per_epoch", "warmup"}, (domain, shift)
 
 
@@ -281,19 +319,110 @@ def test_another_host_with_the_recipe_keeps_its_own_and_takes_the_recipes_from_m
     assert (both["clusters"], both["gamma"], both["prototype_lr"]) == (100, 0.1, 1e-3)
 
 
-def test_a_method_without_a_file_runs_by_the_shared_protocol() -> None:
+@pytest.fixture
+def toy() -> Iterator[type[Method]]:
     @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
     class Toy(Method):
-        """A method that somebody adds."""
+        """A plug-in method."""
 
-    register("toy")(Toy)
-    try:
-        settings = complete_settings("toy", "elliptic", "time", "label")
-        assert (settings["encoder"], settings["num_layers"], settings["hidden_channels"]) == ("sage", 5, 32)
-        assert complete_settings("toy", "good-cora", "word", "concept")["roots"] == 4096
-        assert complete_settings("toy", "dd-200", "size", "covariate")["probe"] == "logistic"
-    finally:
-        del REGISTRY["toy"]
+    yield register("toy")(Toy)
+    del REGISTRY["toy"]
+
+
+def test_a_method_without_a_file_runs_by_the_shared_protocol(toy: type[Method]) -> None:
+    settings = complete_settings("toy", "elliptic", "time", "label")
+    assert (settings["encoder"], settings["num_layers"], settings["hidden_channels"]) == ("sage", 5, 32)
+    assert complete_settings("toy", "good-cora", "word", "concept")["roots"] == 4096
+    assert complete_settings("toy", "dd-200", "size", "covariate")["probe"] == "logistic"
+
+
+def test_a_plug_in_method_brings_its_presets(toy: type[Method], tmp_path: Path) -> None:
+    toy.presets_file = tmp_path / "toy.toml"
+    toy.presets_file.write_text(
+        """
+        source = "our paper, Table 2"
+        like = "dgi"
+        [good]
+        lr = 0.5
+        [good-cbas]
+        color.covariate = { epochs = 7 }
+        [graph-sets]
+        only = ["epochs"]
+        lr = 0.25
+        [mine]
+        epochs = 3
+        a.b = { epochs = 4 }
+        """
+    )
+    cbas = file_settings("toy", "good-cbas", "color", "covariate")
+    assert cbas == {**file_settings("dgi", "good-cbas", "color", "covariate"), "lr": 0.5, "epochs": 7}
+    assert file_settings("toy", "good-cbas", "color", "concept")["epochs"] == 500
+    assert file_settings("toy", "dd-200", "size", "covariate") == {"epochs": 20, "lr": 0.25}
+    assert file_settings("toy", "mine", "a", "no_shift") == {"epochs": 4}, "the nearest, as the dataset lists none"
+
+
+def test_a_plug_in_dataset_brings_its_presets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        """
+        source = "chosen on validation"
+        [mine]
+        like = "good-cora"
+        roots = 77
+        gamma = 0.7
+        word.concept = { probe_epochs = 9 }
+        methods.grace = { lr = 0.25, word.concept = { tau = 0.9 } }
+        """
+    )
+    monkeypatch.setitem(CATALOG, "mine", SimpleNamespace(presets_file=path))
+    cora = file_settings("grace", "good-cora", "word", "concept")
+    changed = {"roots": 77, "probe_epochs": 9, "lr": 0.25, "tau": 0.9}
+    assert file_settings("grace", "mine", "word", "concept") == {**cora, **changed}
+    assert file_settings("grace", "mine", "word", "covariate")["tau"] == 0.2
+    assert "gamma" not in file_settings("dgi", "mine", "word", "concept")
+    assert file_settings("costa", "mine", "word", "concept")["lr"] == 0.25, "it is like grace"
+    mario = file_settings("mario", "mine", "word", "concept")
+    assert (mario["roots"], mario["clusters"]) == (77, 100)
+    assert mario["gamma"] == 0.2, "the method's own section for good-cora is more particular"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[good]\nlearning = 1", r"toy\.toml, section good: toy has no setting 'learning'"),
+        ("[good]\nepoch = 1", r"did you mean 'epochs'\?"),
+        ("lr = 1", r"toy\.toml has 'lr' outside a section"),
+        ("like = 'toy'", "presets go in a circle: toy like toy"),
+        ("like = 'nobody'", "nobody"),
+        ("[good", "is not valid TOML"),
+    ],
+)
+def test_a_wrong_file_of_a_method_is_one_clear_error(
+    toy: type[Method], tmp_path: Path, text: str, message: str
+) -> None:
+    toy.presets_file = tmp_path / "toy.toml"
+    toy.presets_file.write_text(text)
+    with pytest.raises(MarioError, match=message):
+        file_settings("toy", "good-cbas", "color", "concept")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[mine]\nlearning = 1", r"mine\.toml, section mine: no method has a setting 'learning'"),
+        ("[mine]\na.b = { learning = 1 }", "no method has a setting 'learning'"),
+        ("[mine]\nlike = 'yours'", "the preset of mine is like 'yours', which has no section"),
+        ("[mine]\nlike = 'mine'", "presets go in a circle: mine like mine"),
+    ],
+)
+def test_a_wrong_file_of_a_dataset_is_one_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    monkeypatch.setitem(CATALOG, "mine", SimpleNamespace(presets_file=path))
+    with pytest.raises(MarioError, match=message):
+        file_settings("dgi", "mine", "a", "b")
 
 
 def test_a_dataset_that_no_file_knows_leaves_the_defaults() -> None:

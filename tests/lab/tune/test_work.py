@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mario.errors import MarioError, RunFailedError
 from mario.files import read_json
-from mario.lab.presets.file import read_settings_file
+from mario.lab.presets.file import read_preset
 from mario.lab.runs import execute as run_module
 from mario.lab.runs import store
 from mario.lab.runs.execute import Run, finish
@@ -340,7 +340,7 @@ def test_the_best_is_written_for_mario_run(tmp_path: Path, curves: dict[Any, lis
     assert best is not None
     assert (best.params, best.value) == ({"probe_lr": 0.01}, 0.9)
     write_best(tuning, best, tmp_path / "best.toml")
-    read = read_settings_file(tmp_path / "best.toml")
+    read = read_preset(tmp_path / "best.toml")
     run = Run.plan("good-cbas", "random-init", shift=read.shift, given=read.of("random-init"))
     assert run.digest() == best.user_attrs["runs"][0]
     assert "mean ood_val 0.9000" in (tmp_path / "best.toml").read_text()

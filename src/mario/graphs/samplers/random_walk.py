@@ -1,6 +1,7 @@
 """GraphSAINT's random-walk sampler."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -26,7 +27,7 @@ class RandomWalk(Sampler):
       loss over all N nodes of the graph without bias.
     - ``edge_norm`` [edges], 1/α_uv = C_v / C_uv for the edge u → v. Messages along the edges of a batch, weighted by
       the *whole* graph's weights times ``edge_norm`` and summed, estimate v's sum over the whole graph without bias,
-      given that v was sampled. v is the receiving node, as in the paper; PyG takes the count of the sender.
+      given that v was sampled.
 
     A node or edge that no subgraph drawn in advance contains counts as seen once.
 
@@ -35,7 +36,11 @@ class RandomWalk(Sampler):
         roots: Walks per batch.
         length: Steps per walk; the released code of MARIO uses the depth of the encoder.
         normalize: Estimate and attach ``node_norm`` and ``edge_norm``.
-        pre_samples: S. ``None`` is the paper's 50 · N / (mean number of nodes of a subgraph).
+        pre_samples: S. ``None`` is ``coverage`` · N / (mean number of nodes of a subgraph), as in the paper.
+        coverage: How often a node is drawn in advance on average: 50 in the paper, 100 in GOOD. It is PyG's
+            ``sample_coverage``.
+        edge_norm_by: The node whose count is divided by that of the edge: ``receiver`` v as in the paper, or ``sender``
+            u as in PyG's ``GraphSAINTSampler``.
         batches: Batches per epoch. ``None`` draws until the batches together hold as many nodes as the graph.
         generator: Draws the subgraphs in advance.
 
@@ -54,6 +59,8 @@ class RandomWalk(Sampler):
         length: int,
         normalize: bool = False,
         pre_samples: int | None = None,
+        coverage: int = 50,
+        edge_norm_by: Literal["receiver", "sender"] = "receiver",
         batches: int | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
@@ -69,8 +76,14 @@ class RandomWalk(Sampler):
         self._position = torch.full((self.num_nodes,), -1, dtype=torch.int64, device=data.edge_index.device)
         self.node_norm: Tensor | None = None
         self.edge_norm: Tensor | None = None
+        check_count("coverage", coverage)
+        if edge_norm_by not in ("receiver", "sender"):
+            raise MarioError(f"edge_norm_by must be 'receiver' or 'sender', got '{edge_norm_by}'")
         if normalize:
-            self.node_norm, self.edge_norm = self._estimate_norms(pre_samples, generator)
+            node_count, edge_count, drawn = self._count(pre_samples, coverage, generator)
+            end = data.edge_index[0 if edge_norm_by == "sender" else 1]
+            self.node_norm = drawn / (node_count * self.num_nodes)
+            self.edge_norm = node_count[end] / edge_count
 
     def sample(self, generator: torch.Generator | None = None) -> Data:
         nodes = self._visited(generator)
@@ -92,17 +105,18 @@ class RandomWalk(Sampler):
         visited: Tensor = random_walk(self._csr, roots, self.length, generator).unique()
         return visited
 
-    def _estimate_norms(self, pre_samples: int | None, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+    def _count(
+        self, pre_samples: int | None, coverage: int, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor, int]:
+        """How often nodes and edges are in subgraphs drawn in advance, at least 1, and the number of subgraphs."""
         node_count = torch.zeros(self.num_nodes, device=self._position.device)
         edge_count = torch.zeros(self.data.edge_index.size(1), device=self._position.device)
         drawn = seen = 0
-        while seen < 50 * self.num_nodes if pre_samples is None else drawn < pre_samples:
+        while seen < coverage * self.num_nodes if pre_samples is None else drawn < pre_samples:
             nodes = self._visited(generator)
             _, edge_ids = self._csr.induced(nodes, self._position)
             # Nodes are distinct within a subgraph, so that indexed addition counts each.
             node_count[nodes] += 1
             edge_count[edge_ids] += 1
             drawn, seen = drawn + 1, seen + nodes.numel()
-        node_count.clamp_(min=1)
-        edge_count.clamp_(min=1)
-        return drawn / (node_count * self.num_nodes), node_count[self.data.edge_index[1]] / edge_count
+        return node_count.clamp_(min=1), edge_count.clamp_(min=1), drawn

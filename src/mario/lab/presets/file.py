@@ -1,24 +1,22 @@
-"""A file of settings, TOML or JSON, in the form of a run's own ``settings.json``: what is run, and its settings."""
+"""A user's preset: a TOML or JSON file in the form of a run's ``settings.json``, for ``mario run --preset FILE``."""
 
 import dataclasses
 import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mario.errors import MarioError
-from mario.files import read_json, read_text, write_json, write_text
-from mario.lab.presets import Evaluation, parse_given
-from mario.methods import find
+from mario.files import read_json, read_toml, write_json, write_text
+from mario.lab.presets.settings import parse_given, settings_of
 
 WHAT = ("dataset", "domain", "shift", "setting", "method")
-SEEDS = ("split_seed", "seed")  # of a run's settings.json; a settings file is for all of them
+SEEDS = ("split_seed", "seed")  # a run's settings.json has them; a preset is for all seeds
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SettingsFile:
-    """What a file of settings says; ``None`` where it says nothing."""
+class PresetFile:
+    """The contents of a preset file; ``None`` for what it leaves open."""
 
     path: Path
     settings: Mapping[str, Any]
@@ -29,43 +27,42 @@ class SettingsFile:
     method: str | None = None
 
     def of(self, method: str) -> dict[str, Any]:
-        """The settings, which ``method`` must have."""
-        known = {field.name: field for field in (*find(method).fields(), *dataclasses.fields(Evaluation))}
+        """The settings, all of which ``method`` must have."""
         try:
-            return parse_given(self.settings, known, method)
+            return parse_given(self.settings, settings_of(method), method)
         except MarioError as error:
             raise MarioError(f"{self.path}: {error}") from None
 
 
-def read_settings_file(path: Path | str) -> SettingsFile:
-    """Read a file that :func:`write_settings_file` wrote, one of the same form, or a run's ``settings.json``.
+def read_preset(path: Path | str) -> PresetFile:
+    """Read a file that :func:`write_preset` wrote, another file of that form, or a run's ``settings.json``.
 
     Example:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "mine.toml"
         >>> _ = path.write_text("method = 'grace'\\n[settings]\\nlr = 1e-3\\n")
-        >>> read_settings_file(path).of("grace")
+        >>> read_preset(path).of("grace")
         {'lr': 0.001}
     """
     path = Path(path)
     if path.suffix not in (".toml", ".json"):
-        raise MarioError(f"settings are read from .toml or .json, got {path}")
-    said = read_json(path) if path.suffix == ".json" else _read_toml(path)
-    if not isinstance(said, dict) or not isinstance(said.get("settings"), dict):
+        raise MarioError(f"a preset is read from .toml or .json, got {path}")
+    content = read_json(path) if path.suffix == ".json" else read_toml(path)
+    if not isinstance(content, dict) or not isinstance(content.get("settings"), dict):
         raise MarioError(f"{path} has no settings: it needs a table [settings], in JSON an object under 'settings'")
-    unknown = sorted(set(said) - {*WHAT, *SEEDS, "settings"})
+    unknown = sorted(set(content) - {*WHAT, *SEEDS, "settings"})
     if unknown:
         raise MarioError(f"{path} has '{unknown[0]}' beside its settings; it may have {', '.join(WHAT)} there")
-    wrong = [key for key in WHAT if not isinstance(said.get(key, ""), str)]
+    wrong = [key for key in WHAT if not isinstance(content.get(key, ""), str)]
     if wrong:
-        raise MarioError(f"{path}: {wrong[0]} must be a word, got {said[wrong[0]]!r}")
-    return SettingsFile(path=path, settings=said["settings"], **{key: said[key] for key in WHAT if key in said})
+        raise MarioError(f"{path}: {wrong[0]} must be a word, got {content[wrong[0]]!r}")
+    return PresetFile(path=path, settings=content["settings"], **{key: content[key] for key in WHAT if key in content})
 
 
-def write_settings_file(path: Path | str, run: Mapping[str, Any], comment: str = "") -> None:
-    """Write ``run``, a dict with ``settings`` and as much of what is run as is known, to a file for ``mario run``.
+def write_preset(path: Path | str, run: Mapping[str, Any], comment: str = "") -> None:
+    """Write ``run`` to a file for ``mario run --preset``: its settings and as many of the names in ``WHAT`` as it has.
 
-    ``comment`` goes to the head of a TOML file; JSON has no place for it.
+    ``comment`` goes to the top of a TOML file. JSON has no comments.
     """
     path = Path(path)
     what = {key: run[key] for key in WHAT if key in run}
@@ -73,20 +70,13 @@ def write_settings_file(path: Path | str, run: Mapping[str, Any], comment: str =
         write_json(path, {**what, "settings": dict(run["settings"])})
         return
     if path.suffix != ".toml":
-        raise MarioError(f"settings are written to .toml or .json, got {path}")
+        raise MarioError(f"a preset is written to .toml or .json, got {path}")
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     lines += [f"{key} = {_toml(value)}" for key, value in what.items()]
     lines += ["", "[settings]", *(f"{key} = {_toml(value)}" for key, value in run["settings"].items())]
     write_text(path, "\n".join(lines) + "\n")
 
 
-def _read_toml(path: Path) -> Any:
-    try:
-        return tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise MarioError(f"{path} is not valid TOML: {error}") from None
-
-
 def _toml(value: Any) -> str:
-    # JSON writes words, numbers, truth and lists of them as TOML does.
+    # For words, numbers, booleans and lists of them, JSON is valid TOML.
     return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)

@@ -33,7 +33,7 @@ except ImportError:
 
 from mario.files import write_text
 from mario.lab.launch.processes import after_parent, context, one_thread
-from mario.lab.presets.file import write_settings_file
+from mario.lab.presets.file import write_preset
 from mario.lab.runs import store
 from mario.lab.runs.execute import Run, execute
 from mario.lab.tune.plan import Tuning
@@ -497,7 +497,7 @@ def write_best(tuning: Tuning, trial: FrozenTrial, path: Path) -> None:
     """Write the complete settings of ``trial`` to a file that ``mario run --settings`` takes."""
     run = tuning.runs(trial.params)[0].as_dict()
     searched = ", ".join(f"{key} = {value}" for key, value in trial.params.items())
-    write_settings_file(
+    write_preset(
         path,
         run,
         comment=f"The best of the study {tuning.name}: trial {trial.number}, mean {tuning.select} "
