@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from mario.cli import data
+from mario.datasets import CATALOG
 from mario.errors import MarioError, RunFailedError
-from mario.graphs.catalog import CATALOG
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -62,6 +62,10 @@ def _everywhere(
     pass
 
 
+Dataset = Annotated[
+    str,
+    typer.Argument(help="Dataset: see `mario data list`, or a folder with a graph.toml.", autocompletion=_datasets),
+]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Root = Annotated[Path | None, typer.Option(help="Folder of raw files to look in first.")]
 Documents = Annotated[
@@ -79,7 +83,10 @@ Setting = Annotated[
 
 @app.command(short_help="Train one method on one dataset and score it.")
 def run(
-    dataset: Annotated[str, typer.Argument(help="Dataset: see `mario data list`.", autocompletion=_datasets)],
+    dataset: Annotated[
+        str,
+        typer.Argument(help="Dataset: see `mario data list`, or a folder with a graph.toml.", autocompletion=_datasets),
+    ],
     method: Annotated[
         str | None,
         typer.Option(help="Method: see `mario methods`; mario if not given.", autocompletion=_methods),
@@ -147,7 +154,10 @@ def run(
 
 @app.command(short_help="Find settings of a method by validation scores.")
 def tune(
-    dataset: Annotated[str, typer.Argument(help="Dataset: see `mario data list`.", autocompletion=_datasets)],
+    dataset: Annotated[
+        str,
+        typer.Argument(help="Dataset: see `mario data list`, or a folder with a graph.toml.", autocompletion=_datasets),
+    ],
     method: Annotated[str, typer.Option(help="Method: see `mario methods`.", autocompletion=_methods)] = "mario",
     shift: Shift = None,
     domain: Domain = None,

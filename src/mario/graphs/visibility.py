@@ -20,7 +20,7 @@ def training_graph(data: Data) -> Data:
     is the training graphs. ``n_id`` gives the nodes' ids in ``data``.
 
     Example:
-        >>> from mario.graphs import load_dataset
+        >>> from mario import load_dataset
         >>> seen = training_graph(load_dataset("good-cbas", shift="concept", setting="inductive"))
         >>> seen.num_nodes, "ood_test_mask" in seen
         (140, False)

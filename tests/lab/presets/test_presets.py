@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from mario.datasets import CATALOG
 from mario.errors import MarioError
-from mario.graphs import CATALOG
 from mario.lab.presets import RECIPE_SETTINGS, Evaluation, complete_settings, file_settings
 from mario.lab.studies import paper
 from mario.methods import REGISTRY, Method, find, register

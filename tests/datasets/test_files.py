@@ -2,9 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from mario.errors import MarioError
-from mario.graphs.catalog import CATALOG, DatasetCard, RawFile
-from mario.graphs.files import (
+from mario.datasets import CATALOG, DatasetCard, RawFile
+from mario.datasets.files import (
     absent_message,
     cache_folder,
     downloads_folder,
@@ -13,6 +12,7 @@ from mario.graphs.files import (
     search_folders,
     sha256,
 )
+from mario.errors import MarioError
 
 # The SHA-256 of "abc" is the standard's own example (FIPS 180-2, B.1).
 ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

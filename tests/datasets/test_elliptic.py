@@ -10,11 +10,13 @@ import torch
 from torch_geometric.data import Data
 
 import mario
-from graphs.elliptic_files import LAYOUTS, write_elliptic
+from elliptic_files import LAYOUTS, write_elliptic
+from mario.datasets import CATALOG, load_dataset
+from mario.datasets.elliptic import elliptic_graph
+from mario.datasets.files import file_states
+from mario.datasets.readers.elliptic import read_elliptic
 from mario.errors import MarioError
-from mario.graphs import CATALOG, load_dataset, training_graph
-from mario.graphs.elliptic import elliptic_graph, read_elliptic
-from mario.graphs.files import file_states
+from mario.graphs import training_graph
 
 
 @pytest.fixture
@@ -140,7 +142,7 @@ def test_the_lone_snapshot_may_be_the_first_group(files: Path) -> None:
     data = Data(x=torch.eye(49), edge_index=torch.zeros(2, 0).long(), y=steps % 2, time_step=steps)
     group = elliptic_graph(data, lone="first").group_id
     assert group[16:].tolist() == [0, *(k for k in range(1, 9) for _ in range(4))]
-    with pytest.raises(MarioError, match="last, first would do"):
+    with pytest.raises(MarioError, match="use one of last, first"):
         elliptic_graph(data, lone="middle")
 
 
@@ -191,9 +193,9 @@ def test_load_fit_evaluate(files: Path) -> None:
 
 
 def test_other_shifts_are_refused(files: Path) -> None:
-    with pytest.raises(MarioError, match="unknown shift of elliptic 'concept'; one of label would do"):
+    with pytest.raises(MarioError, match="unknown shift of elliptic 'concept'; use one of label"):
         load_dataset("elliptic", root=files, shift="concept")
-    with pytest.raises(MarioError, match="unknown shift of amazon-photo 'covariate'; one of concept would do"):
+    with pytest.raises(MarioError, match="unknown shift of amazon-photo 'covariate'; use one of concept"):
         load_dataset("amazon-photo", root=files, shift="covariate")
 
 
