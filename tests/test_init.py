@@ -6,6 +6,7 @@ import mario
 def test_rooms_and_methods_are_there_by_name() -> None:
     for room in (
         "contrast",
+        "datasets",
         "encoders",
         "evaluation",
         "lab",

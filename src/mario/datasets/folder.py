@@ -111,8 +111,8 @@ def save_dataset(
     *,
     name: str | None = None,
     what: str = _TEXTS["what"],
-    domains: Sequence[str] | None = None,
-    shifts: Sequence[str] | None = None,
+    domains: str | Sequence[str] | None = None,
+    shifts: str | Sequence[str] | None = None,
     rule: SplitRule | None = None,
     mapped: bool = False,
 ) -> Path:
@@ -160,15 +160,14 @@ def save_dataset(
         raise MarioError("rule is for a graph without masks, but data has train_mask; delete the masks or omit rule")
     if not masked and not domains:
         raise MarioError("data has no train_mask, so domains must name the attributes to split by, such as ('degree',)")
-    default = ((data.get("domain") or "given",), (data.get("shift") or "given",))
     table: dict[str, Any] = {
         "name": home.resolve().name if name is None else name,
         "what": what,
         "file": "graph" if mapped else "graph.safetensors",
         "metric": data.get("metric", "accuracy"),
         "setting": data.get("setting", "transductive"),
-        "domains": list(domains or default[0]),
-        "shifts": list(shifts or (default[1] if masked else SHIFTS)),
+        "domains": _listed(domains or data.get("domain") or "given"),
+        "shifts": _listed(shifts or ((data.get("shift") or "given") if masked else SHIFTS)),
         **_facts(data),
     }
     if not masked:
@@ -177,6 +176,10 @@ def save_dataset(
     (save_mapped if mapped else save_graph)(data, home / table["file"])
     write_text(home / CARD_FILE, _toml(table))
     return home
+
+
+def _listed(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
 
 
 def _facts(data: "Data") -> dict[str, Any]:
@@ -236,15 +239,19 @@ def _rule(table: Mapping[str, Any]) -> SplitRule:
     chosen: dict[str, Any] = {}
     for key, value in table.items():
         choose("key of [split]", key, [field.name for field in dataclasses.fields(SplitRule)])
+        kind, due = _kind(value), _kind(getattr(default, key))
+        if kind != due and (kind, due) != ("a whole number", "a number"):
+            raise MarioError(f"{key} of [split] must be {due}, got {value!r}")
         chosen[key] = tuple(value) if isinstance(value, list) else value
-        known = getattr(default, key)
-        numbers = (int, float) if isinstance(known, float) else type(known)
-        right = isinstance(chosen[key], str if known is None else numbers)
-        if isinstance(known, tuple):
-            right = right and all(type(part) in (int, float) for part in chosen[key])
-        if not right or (isinstance(value, bool) and not isinstance(known, bool)):
-            raise MarioError(f"{key} of [split] must be like {'a name' if known is None else known!r}, got {value!r}")
     return SplitRule(**chosen)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, list | tuple):
+        numbers = all(_kind(part) in ("a whole number", "a number") for part in value)
+        return "a list of numbers" if numbers else "a list"
+    kinds = {bool: "true or false", int: "a whole number", float: "a number", type(None): "a name", str: "a name"}
+    return kinds.get(type(value), "another type")
 
 
 def _changed(rule: SplitRule) -> dict[str, Any]:

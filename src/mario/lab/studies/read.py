@@ -127,7 +127,7 @@ def _case(
     card = _card(own, where)
     shift = choose(f"shift of {card.name} in {where}", {**shared, **own}.get("shift", card.default_shift), card.shifts)
     told: dict[str, Any] = {"given": {}, "quick": {"given": {}}}
-    for layer in (*_schedule(card.name, shift), shared, own):
+    for layer in (*_schedule(card.identity, shift), shared, own):
         quick = layer.get("quick", {})
         _check_keys(quick, _QUICK_KEYS, f"quick in {where}")
         for part in (layer, quick):
