@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,18 @@ def test_sets_of_graphs_too(tmp_path: Path) -> None:
     card = find(save_dataset(data, tmp_path / "mine")).card
     assert (card.level, card.graphs, card.nodes, card.classes) == ("graph", 4, 14, 2)
     assert load_dataset(tmp_path / "mine").num_graphs == 4
+
+
+def test_the_card_in_the_documentation_is_one(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    folder = save_dataset(ring(), tmp_path / "mine", domains="year")
+    for key, count in (("nodes", 60), ("edges", 120), ("features", 5)):
+        block = re.sub(rf"^{key} = \d+", f"{key} = {count}", block, flags=re.MULTILINE)
+    (folder / "graph.toml").write_text(block, encoding="utf-8")
+    data = load_dataset(folder, shift="covariate")
+    assert data.name == "papers"
+    assert data.year[data.train_mask].max() < data.year[data.ood_test_mask].min()
 
 
 def test_a_path_is_a_dataset_wherever_a_name_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
