@@ -83,10 +83,7 @@ Setting = Annotated[
 
 @app.command(short_help="Train one method on one dataset and score it.")
 def run(
-    dataset: Annotated[
-        str,
-        typer.Argument(help="Dataset: see `mario data list`, or a folder with a graph.toml.", autocompletion=_datasets),
-    ],
+    dataset: Dataset,
     method: Annotated[
         str | None,
         typer.Option(help="Method: see `mario methods`; mario if not given.", autocompletion=_methods),
@@ -154,10 +151,7 @@ def run(
 
 @app.command(short_help="Find settings of a method by validation scores.")
 def tune(
-    dataset: Annotated[
-        str,
-        typer.Argument(help="Dataset: see `mario data list`, or a folder with a graph.toml.", autocompletion=_datasets),
-    ],
+    dataset: Dataset,
     method: Annotated[str, typer.Option(help="Method: see `mario methods`.", autocompletion=_methods)] = "mario",
     shift: Shift = None,
     domain: Domain = None,

@@ -78,11 +78,8 @@ def run_one(
         said = read_settings_file(settings_file)
         method = method or said.method
         given = {**said.of(find(method or "mario").name), **given}
-        if said.dataset in (
-            None,
-            dataset,
-            find_dataset(dataset).card.identity,
-        ):  # what shifts in one dataset is nothing to another
+        # The domain and shift of another dataset do not apply to this one.
+        if said.dataset in (None, dataset, find_dataset(dataset).card.identity):
             domain, shift, setting = domain or said.domain, shift or said.shift, setting or said.setting
     run = Run.plan(
         dataset,

@@ -260,14 +260,10 @@ def _changed(rule: SplitRule) -> dict[str, Any]:
 
 
 def _toml(table: Mapping[str, Any]) -> str:
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items() if key != "split"]
-    if "split" in table:
-        lines += [
-            "",
-            "[split]",
-            *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table["split"].items()),
-        ]
-    return "\n".join(lines) + "\n"
+    text = ""
+    for key, value in table.items():  # numbers, texts and lists have the same form in JSON and in TOML
+        text += f"\n[{key}]\n{_toml(value)}" if key == "split" else f"{key} = {json.dumps(value, ensure_ascii=False)}\n"
+    return text
 
 
 def _size(path: Path) -> int:
