@@ -2,7 +2,7 @@
 
     python -m benchmarks.batches [--quick]
 
-Graphs of `mario.graphs.shifting` with ten edges a node and 128 features, mapped from disk. MARIO trains on
+Graphs of `mario.datasets.generators.shifting` with ten edges a node and 128 features, mapped from disk. MARIO trains on
 random-walk subgraphs by the package's own loop, the next batch drawn in the background. Each size is a child process;
 sizes take turns. An epoch is as many batches as hold the graph's number of nodes together; its time is that of some
 batches, in proportion. Peak memory is of the whole process, torch included.
@@ -20,8 +20,8 @@ from torch_geometric.data import Data
 
 import mario
 from benchmarks.measuring import OUT, forget_peak, in_child, parser, resident, save
+from mario.datasets.generators.shifting import write_shifting
 from mario.graphs.mapped import load_mapped
-from mario.graphs.shifting import write_shifting
 from mario.training.loop import train
 
 SETTINGS: dict[str, Any] = {

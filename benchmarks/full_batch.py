@@ -9,8 +9,7 @@ dataset there is nothing to measure, and no figures are left.
 import time
 
 from benchmarks.measuring import GIB, mario_run, parser, save
-from mario.graphs.catalog import CATALOG
-from mario.graphs.files import locate
+from mario.datasets import find
 
 
 def measure(method: str, steps: int) -> tuple[float, float]:
@@ -28,7 +27,7 @@ def main() -> None:
     options.add_argument("--methods", nargs="+", default=["grace", "mario"])
     options.add_argument("--steps", type=int, default=2)
     given = options.parse_args()
-    if locate(CATALOG["coauthor-cs"]) is None:
+    if find("coauthor-cs").where() == "absent":
         print("coauthor-cs is not here: set MARIO_DATA to a folder that holds Coauthor/CS (docs/data.md)")
         return
     rows = []

@@ -13,6 +13,7 @@ SOURCE = Path(mario.__file__)
 def test_rooms_and_methods_are_there_by_name() -> None:
     for room in (
         "contrast",
+        "datasets",
         "encoders",
         "evaluation",
         "lab",

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "MarioError": "mario.errors",
-    "load_dataset": "mario.graphs",
+    "load_dataset": "mario.datasets",
     "training_graph": "mario.graphs",
     "MARIO": "mario.methods",
     "Recipe": "mario.methods",
@@ -20,7 +20,7 @@ _HOME = {
     "evaluate": "mario.evaluation",
 }
 
-_ROOMS = ("contrast", "encoders", "evaluation", "graphs", "lab", "methods", "report", "training", "views")
+_ROOMS = ("contrast", "datasets", "encoders", "evaluation", "graphs", "lab", "methods", "report", "training", "views")
 
 __all__ = [
     "MARIO",
@@ -33,9 +33,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from mario.datasets import load_dataset
     from mario.errors import MarioError
     from mario.evaluation.scoring import evaluate
-    from mario.graphs import load_dataset, training_graph
+    from mario.graphs import training_graph
 
     # For type checkers: at run time a method is here by being registered. A new one works without a line of its own.
     from mario.methods.bgrl import BGRL as BGRL

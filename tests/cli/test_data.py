@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from graphs.elliptic_files import write_elliptic
+from elliptic_files import write_elliptic
 from mario.cli.data import app
+from mario.datasets import CATALOG
 from mario.errors import MarioError
-from mario.graphs.catalog import CATALOG
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,7 @@ def test_show_of_many_graphs_has_no_id_sets_and_says_the_setting(tmp_path: Path)
     assert (split["domains"], split["environments"]) == (49, 5)
     assert min(split["train"], split["ood_val"], split["ood_test"]) > 0
     text = run("show", "elliptic", "--root", root).output
-    assert "setting: inductive unless told" in text
+    assert "setting: inductive by default" in text
     (line,) = [line for line in text.splitlines() if line.strip().startswith("time ")]
     assert line.split()[3:5] == ["none", "none"]
     unknown = run("verify", "elliptic", "--root", root)
@@ -159,7 +159,7 @@ def test_unknown_names_are_explained(command: str) -> None:
 def test_torch_is_not_imported(arguments: list[str]) -> None:
     code = "import sys; from mario.cli.data import app; app(sys.argv[1:], standalone_mode=False); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True)
-    assert "mario.graphs.files" in done.stdout.split()
+    assert "mario.datasets.files" in done.stdout.split()
     assert "torch" not in done.stdout.split()
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import dying
+from elliptic_files import write_elliptic
 from forked import mario, start
-from graphs.elliptic_files import write_elliptic
 from mario.cli import app
 from two_ranks import on_two_ranks
 
@@ -190,7 +190,7 @@ def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path) -> None:
         (["run", "good-cbas", "--method", "gracee"], "there is no method 'gracee'"),
         (["run", "good-cbas", "--method", "erm+mario"], "two views"),
         (["run", "good-cbas", "--shift", "sideways"], "covariate"),
-        (["run", "elliptic", "--shift", "concept"], "unknown shift of elliptic 'concept'; one of label would do"),
+        (["run", "elliptic", "--shift", "concept"], "unknown shift of elliptic 'concept'; use one of label"),
         (["run", "elliptic"], "EllipticBitcoin/raw/elliptic_txs_features.csv"),
         (["run", "good-cbas", "--set", "epoch=3"], "did you mean 'epochs'"),
         (["run", "good-cbas", "--set", "epochs"], "NAME=VALUE"),

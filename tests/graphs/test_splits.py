@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from mario.datasets import REGISTRY
 from mario.errors import MarioError
 from mario.graphs import SplitRule, check_graph, split_graph
-from mario.graphs.rules import PARTS, RULES, SHIFTS
+from mario.graphs.rules import PARTS, SHIFTS
 from mario.graphs.splits import (
     OOD_TEST,
     OOD_VAL,
@@ -74,8 +75,9 @@ def test_concept_picks_equal_the_slow_reference(name: str, seed: int) -> None:
     domain_id = domain_id.unique(return_inverse=True)[1]
     y = torch.randint(classes, (200,), generator=generator)
     draws = torch.rand(4, 200, dtype=torch.float64, generator=generator)
-    fast = concept_picks(domain_id, y, RULES[name], draws)
-    assert fast.tolist() == slow_picks(domain_id.tolist(), y.tolist(), RULES[name], draws.tolist())
+    rule = REGISTRY[name].rule
+    fast = concept_picks(domain_id, y, rule, draws)
+    assert fast.tolist() == slow_picks(domain_id.tolist(), y.tolist(), rule, draws.tolist())
 
 
 def test_a_pick_that_took_one_kind_only_gets_one_more_of_the_other() -> None:

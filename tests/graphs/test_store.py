@@ -6,8 +6,9 @@ import torch
 from safetensors.torch import save_file
 from torch_geometric.data import Data
 
+from mario.datasets import load_dataset
 from mario.errors import MarioError
-from mario.graphs import load_dataset, load_graph, save_graph
+from mario.graphs import load_graph, save_graph
 
 
 def test_a_shift_graph_comes_back_equal(tmp_path: Path) -> None:

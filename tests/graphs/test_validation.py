@@ -2,8 +2,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from mario.datasets import load_dataset
 from mario.errors import MarioError
-from mario.graphs import check_graph, load_dataset, training_graph
+from mario.graphs import check_graph, training_graph
 
 
 def pair(**changes: object) -> Data:

@@ -2,8 +2,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from mario.datasets import load_dataset
 from mario.errors import MarioError
-from mario.graphs import load_dataset, training_graph
+from mario.graphs import training_graph
 from mario.graphs.rules import PARTS, SHIFTS
 
 HIDDEN = {f"{part}_mask" for part in PARTS if part != "train"} | {"domain_id"}

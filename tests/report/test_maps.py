@@ -81,9 +81,9 @@ def test_nothing_is_downloaded_for_a_map(tmp_path: Path, folder: Path, monkeypat
     for name in ("settings.json", "result.json"):
         text = (tmp_path / "copy" / name).read_text()
         (tmp_path / "copy" / name).write_text(text.replace('"good-cbas"', '"good-cora"').replace('"color"', '"word"'))
-    monkeypatch.setattr("mario.graphs.sources._download", lambda *_: pytest.fail("a dataset was downloaded"))
+    monkeypatch.setattr("mario.datasets.pyg.PyGDataset.download", lambda *_: pytest.fail("a dataset was downloaded"))
     monkeypatch.setenv("MARIO_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(MarioError, match=r"(?s)good-cora needs files that are not in .*downloading is switched off"):
+    with pytest.raises(MarioError, match=r"(?s)good-cora needs files that are not in .*downloads are disabled"):
         map_of(tmp_path / "copy", max_nodes=30)
 
 

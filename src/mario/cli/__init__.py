@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from mario.cli import data
+from mario.datasets import CATALOG
 from mario.errors import MarioError, RunFailedError
-from mario.graphs.catalog import CATALOG
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -63,6 +63,10 @@ def _everywhere(
     pass
 
 
+Dataset = Annotated[
+    str,
+    typer.Argument(help="Dataset: see `mario data list`, or a folder with a graph.toml.", autocompletion=_datasets),
+]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Root = Annotated[Path | None, typer.Option(help="Folder of raw files to look in first.")]
 Documents = Annotated[
@@ -80,7 +84,7 @@ Setting = Annotated[
 
 @app.command(short_help="Train one method on one dataset and score it.")
 def run(
-    dataset: Annotated[str, typer.Argument(help="Dataset: see `mario data list`.", autocompletion=_datasets)],
+    dataset: Dataset,
     method: Annotated[
         str | None,
         typer.Option(help="Method: see `mario methods`; mario if not given.", autocompletion=_methods),
@@ -148,7 +152,7 @@ def run(
 
 @app.command(short_help="Find settings of a method by validation scores.")
 def tune(
-    dataset: Annotated[str, typer.Argument(help="Dataset: see `mario data list`.", autocompletion=_datasets)],
+    dataset: Dataset,
     method: Annotated[str, typer.Option(help="Method: see `mario methods`.", autocompletion=_methods)] = "mario",
     shift: Shift = None,
     domain: Domain = None,

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from mario import ranks
 from mario.cli.tracking import show, sinks_of
+from mario.datasets import find as find_dataset
 from mario.files import read_json
 from mario.lab.presets.file import read_preset
 from mario.lab.runs.execute import Run, claim, execute
@@ -77,7 +78,8 @@ def run_one(
         said = read_preset(settings_file)
         method = method or said.method
         given = {**said.of(find(method or "mario").name), **given}
-        if said.dataset in (None, dataset):  # what shifts in one dataset is nothing to another
+        # The domain and shift of another dataset do not apply to this one.
+        if said.dataset in (None, dataset, find_dataset(dataset).card.identity):
             domain, shift, setting = domain or said.domain, shift or said.shift, setting or said.setting
     run = Run.plan(
         dataset,

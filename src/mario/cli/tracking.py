@@ -8,6 +8,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from mario import ranks
+from mario.datasets import find as find_dataset
 from mario.evaluation import SETS
 from mario.files import read_json
 from mario.lab.runs.execute import Run
@@ -18,7 +19,7 @@ from mario.methods import load
 @contextmanager
 def sinks_of(run: Run, folder: Path, tensorboard: Path | None, wandb: str | None) -> Iterator[list[Sink]]:
     """The sinks asked for, open; over ranks those of rank 0, which writes for all."""
-    name = f"{run.method}-{run.dataset}-{run.shift}-{run.digest()}"
+    name = f"{run.method}-{find_dataset(run.dataset).card.name}-{run.shift}-{run.digest()}"
     opened: list[Sink] = []
     with ExitStack() as stack:
         if ranks.rank() == 0:

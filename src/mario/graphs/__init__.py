@@ -1,16 +1,13 @@
-"""Graphs that shift: PyG `Data` with five masks, from datasets, from your own files, or cut by one split engine.
+"""Graphs that shift: PyG `Data` with five masks. Checks, the split engine, samplers and files.
 
-Names are loaded on first use, so that the catalog can be read without importing torch.
+Names are loaded on first use, so that `mario.datasets` can read its cards without importing torch.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _HOME = {
-    "CATALOG": "mario.graphs.catalog",
-    "DatasetCard": "mario.graphs.catalog",
     "check_graph": "mario.graphs.validation",
-    "load_dataset": "mario.graphs.datasets",
     "load_graph": "mario.graphs.store",
     "load_mapped": "mario.graphs.mapped",
     "save_graph": "mario.graphs.store",
@@ -21,11 +18,8 @@ _HOME = {
 }
 
 __all__ = [
-    "CATALOG",
-    "DatasetCard",
     "SplitRule",
     "check_graph",
-    "load_dataset",
     "load_graph",
     "load_mapped",
     "save_graph",
@@ -35,8 +29,6 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from mario.graphs.catalog import CATALOG, DatasetCard
-    from mario.graphs.datasets import load_dataset
     from mario.graphs.mapped import load_mapped, save_mapped
     from mario.graphs.rules import SplitRule
     from mario.graphs.splits import split_graph

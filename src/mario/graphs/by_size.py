@@ -1,4 +1,4 @@
-"""Sets of graphs cut by size."""
+"""Sets of graphs split by size."""
 
 import torch
 from torch_geometric.data import Data
@@ -9,10 +9,10 @@ from mario.graphs.splits import seeded
 
 
 def size_split(data: Data, sizes: tuple[int, int], train: int | None, split_seed: int = 0) -> Data:
-    """A set cut by the number of nodes: ``train`` of the graphs within ``sizes`` for training, all others for testing.
+    """Split a set by the number of nodes: ``train`` of those within ``sizes`` are for training, others for testing.
 
-    Which ones is drawn by ``split_seed`` where more than ``train`` are within; ``None`` takes them all. ``domain_id``
-    is the number of nodes, and training is one environment.
+    ``split_seed`` draws which, if more than ``train`` graphs are within ``sizes``; ``None`` takes all of them.
+    ``domain_id`` is the number of nodes, and training is one environment.
 
     Example:
         >>> from mario.graphs.graph_sets import stack_graphs
@@ -25,8 +25,7 @@ def size_split(data: Data, sizes: tuple[int, int], train: int | None, split_seed
     generator = seeded(split_seed)
     if train is not None:
         if train > within.numel():
-            few = f"there are {within.numel()}"
-            raise MarioError(f"train={train} graphs of {sizes[0]} to {sizes[1]} nodes were asked for, {few}")
+            raise MarioError(f"train={train}, but only {within.numel()} graphs have {sizes[0]} to {sizes[1]} nodes")
         within = within[torch.randperm(within.numel(), generator=generator)[:train]]
     mask = torch.zeros(nodes.numel(), dtype=torch.bool)
     mask[within] = True

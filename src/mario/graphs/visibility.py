@@ -21,7 +21,7 @@ def training_graph(data: Data) -> Data:
     edges. ``n_id`` holds the ids of the nodes in ``data``.
 
     Example:
-        >>> from mario.graphs import load_dataset
+        >>> from mario import load_dataset
         >>> seen = training_graph(load_dataset("good-cbas", shift="concept", setting="inductive"))
         >>> seen.num_nodes, "ood_test_mask" in seen
         (140, False)

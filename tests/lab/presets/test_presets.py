@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from mario.datasets import CATALOG
 from mario.errors import MarioError
-from mario.graphs import CATALOG
 from mario.lab.presets import RECIPE_SETTINGS, complete_settings, dataset_settings, file_settings, settings_of
 from mario.lab.studies import paper
 from mario.methods import REGISTRY, Method, find, register

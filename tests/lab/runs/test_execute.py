@@ -16,7 +16,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import forked
-from graphs.elliptic_files import write_elliptic
+from elliptic_files import write_elliptic
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate
 from mario.lab.runs.execute import Run, execute, finish

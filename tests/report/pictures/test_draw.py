@@ -204,7 +204,7 @@ def test_label_rates_come_from_the_graph(tmp_path: Path, monkeypatch: pytest.Mon
     import torch
     from torch_geometric.data import Data
 
-    from mario.graphs.elliptic import elliptic_graph
+    from mario.datasets.elliptic import elliptic_graph
 
     step = torch.arange(1, 50)
     graph = elliptic_graph(Data(x=torch.ones(49, 1), edge_index=torch.zeros(2, 0).long(), y=step % 2, time_step=step))

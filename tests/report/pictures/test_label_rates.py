@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from mario.datasets.elliptic import elliptic_graph
 from mario.errors import MarioError
-from mario.graphs.elliptic import elliptic_graph
 from mario.report.pictures import label_counts, label_rates
 from mario.report.pictures.label_rates import Counts
 from report.pictures.made_up import texts

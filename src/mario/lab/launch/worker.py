@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 
-import mario.graphs.datasets
+import mario.datasets.readers.pyg
 import mario.methods  # noqa: F401 (both imported here, so that a fork server has them before it forks)
 from mario.errors import MarioError
 from mario.files import write_text

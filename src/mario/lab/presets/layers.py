@@ -8,7 +8,7 @@ from typing import Any
 
 from mario.errors import MarioError
 from mario.files import read_toml
-from mario.graphs import CATALOG
+from mario.datasets import CATALOG
 from mario.lab.presets.settings import parse_given, settings_of
 from mario.methods import REGISTRY, TwoView, find
 from mario.methods.recipe import WithRecipe

@@ -21,8 +21,7 @@ from mario.evaluation import LinearProbe, LogisticProbe, evaluate, evaluate_many
 from mario.lab.runs import store
 from mario.lab.presets import Evaluation, complete_settings, split_settings
 from mario.files import read_json, write_json
-from mario.graphs import load_dataset
-from mario.graphs.catalog import find_case
+from mario.datasets import find_case, load_dataset
 from mario.methods import find
 from mario.methods.base import Method, check_seed, choose_device
 from mario.training import Epoch, pauses, train
@@ -61,14 +60,14 @@ class Run:
         check_seed(seed)
         method = found.name  # grace+mario is mario
         return cls(
-            dataset=dataset,
+            dataset=card.identity,
             domain=domain,
             shift=shift,
             setting=setting,
             split_seed=split_seed,
             method=method,
             seed=seed,
-            settings=complete_settings(method, dataset, domain, shift, given),
+            settings=complete_settings(method, card.identity, domain, shift, given),
         )
 
     def load(self, root: Path | str | None = None) -> Data:

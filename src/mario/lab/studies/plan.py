@@ -17,10 +17,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mario.datasets import find as find_dataset
 from mario.errors import MarioError
 from mario.files import cache_folder, read_json, write_json, write_text
-from mario.graphs.catalog import CATALOG
-from mario.graphs.files import locate
 from mario.lab.runs import store
 from mario.lab.runs.execute import Run
 from mario.lab.runs.job import Job
@@ -279,9 +278,10 @@ def missing_data(dataset: str, root: str | os.PathLike[str] | None = None) -> st
         >>> missing_data("good-cbas") is None
         True
     """
-    card = CATALOG[dataset]
-    if not card.files or locate(card, root) is not None:
+    found = find_dataset(dataset)
+    if found.where(root) != "absent":
         return None
+    card = found.card
     named = card.files[0].path + (f" and {len(card.files) - 1} more" if len(card.files) > 1 else "")
     return f"the files of {dataset} are not at hand ({named}); `mario data fetch {dataset}` downloads them"
 

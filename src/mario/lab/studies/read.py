@@ -15,9 +15,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from mario.datasets import CATALOG, DatasetCard
+from mario.datasets import find as find_dataset
 from mario.errors import MarioError
 from mario.files import read_text
-from mario.graphs.catalog import CATALOG
 from mario.graphs.rules import SETTINGS, choose
 from mario.lab.studies.study import PAPER, SHOWN, Case, Row, Study
 from mario.methods import REGISTRY, find
@@ -91,7 +92,7 @@ def read_study(name: str, text: str, where: str) -> Study:
     show = tuple(_list(table, "show", where)) if "show" in table else ("table",)
     for shown in show:
         choose(f"show in {where}", shown, SHOWN)
-    levels = {CATALOG[choose(f"dataset in {where}", str(c.get("dataset")), tuple(CATALOG))].level for c in listed}
+    levels = {_card(c, where).level for c in listed}
     named = _list(table, "rows", where)
     if not named and "table" in show:  # what shows no scores of methods may have none
         raise MarioError(f"{where} needs rows: docs/experiments.md has the form")
@@ -123,10 +124,10 @@ def read_study(name: str, text: str, where: str) -> Study:
 def _case(
     shared: Mapping[str, Any], own: Mapping[str, Any], rows: Sequence[Row], others: Sequence[str], where: str
 ) -> Case:
-    card = CATALOG[own["dataset"]]
+    card = _card(own, where)
     shift = choose(f"shift of {card.name} in {where}", {**shared, **own}.get("shift", card.default_shift), card.shifts)
     told: dict[str, Any] = {"given": {}, "quick": {"given": {}}}
-    for layer in (*_schedule(card.name, shift), shared, own):
+    for layer in (*_schedule(card.identity, shift), shared, own):
         quick = layer.get("quick", {})
         _check_keys(quick, _QUICK_KEYS, f"quick in {where}")
         for part in (layer, quick):
@@ -155,7 +156,7 @@ def _case(
     quick = {key: None if (key, value) == ("epochs", "own") else value for key, value in told["quick"].items()}
     domain = told.get("domain", card.domains[0])
     return Case(
-        dataset=card.name,
+        dataset=card.identity,
         domain=choose(f"domain of {card.name} in {where}", domain, card.domains),
         shift=shift,
         setting=choose(f"setting in {where}", told.get("setting", card.setting), SETTINGS),
@@ -222,6 +223,13 @@ def _check_settings(study: Study, where: str) -> None:
                     planned.job.plan()
                 except MarioError as error:
                     raise MarioError(f"{where}, {case.name}, {planned.row.label}: {error}") from None
+
+
+def _card(case: Mapping[str, Any], where: str) -> DatasetCard:
+    try:
+        return find_dataset(str(case.get("dataset"))).card
+    except MarioError as error:
+        raise MarioError(f"dataset in {where}: {error}") from None
 
 
 def _schedule(dataset: str, shift: str) -> tuple[dict[str, Any], ...]:

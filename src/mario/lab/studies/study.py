@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mario.datasets import find as find_dataset
 from mario.errors import MarioError
-from mario.graphs.catalog import CATALOG
 from mario.lab.presets import Evaluation, complete_settings, file_settings
 from mario.lab.runs.job import Job
 from mario.methods import find
@@ -74,11 +74,11 @@ class Case:
 
     @property
     def name(self) -> str:
-        card = CATALOG[self.dataset]
+        card = find_dataset(self.dataset).card
         several = len([domain for domain in card.domains if domain not in card.parts]) > 1
         domain = self.domain if several or self.domain != card.domains[0] else ""
         setting = self.setting if self.setting != card.setting else ""
-        return "-".join(part for part in (self.dataset, domain, self.shift, setting) if part)
+        return "-".join(part for part in (card.name, domain, self.shift, setting) if part)
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -172,7 +172,7 @@ class Study:
         kept = [row for row in self.rows if {row.label, row.method} & set(methods)]
         if self.open:
             there = {name for row in kept for name in (row.label, row.method)}
-            level = CATALOG[case.dataset].level
+            level = find_dataset(case.dataset).card.level
             kept += [Row(label=name, method=name) for name in methods if name not in there and _embeds(name, level)]
         return kept
 

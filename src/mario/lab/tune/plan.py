@@ -8,8 +8,8 @@ from typing import Any
 
 from torch_geometric.data import Data
 
+from mario.datasets import find as find_dataset
 from mario.errors import MarioError
-from mario.graphs.catalog import CATALOG
 from mario.lab.runs.execute import Run
 from mario.lab.tune.search_space import Between, Space, grid_of, search_space, spread
 from mario.lab.tune.storage import storage_url
@@ -100,7 +100,7 @@ class Tuning:
                 raise MarioError(f"{what} must be at least 1, got {number}")
         choose_device(device)
         first = Run.plan(dataset, method, domain=domain, shift=shift, setting=setting, given=given)
-        card = CATALOG[dataset]
+        card = find_dataset(dataset).card
         space = search_space(
             first.method, level=card.level, grid=sampler == "grid", only=only, search=search, given=given
         )
@@ -108,11 +108,11 @@ class Tuning:
             points = len(list(itertools.product(*grid_of(space).values())))
             trials = min(trials or points, points)
         own = [] if first.setting == card.setting else [first.setting]
-        name = name or "-".join([dataset, first.domain, first.shift, *own, first.method])
+        name = name or "-".join([card.name, first.domain, first.shift, *own, first.method])
         if not name or set(name) & set("/\\") or name.startswith("."):
             raise MarioError(f"a study's name must do for a file, got '{name}'")
         return cls(
-            dataset=dataset,
+            dataset=first.dataset,
             domain=first.domain,
             shift=first.shift,
             setting=first.setting,

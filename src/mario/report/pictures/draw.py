@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from mario.datasets import load_dataset
 from mario.errors import MarioError
 from mario.evaluation import SETS
-from mario.graphs import load_dataset
 from mario.lab.studies.plan import Collected, CollectedCase
 from mario.report import maps
 from mario.report.pictures.bars import bars

@@ -27,7 +27,7 @@ def label_counts(data: Any) -> list[Counts]:
 
     Example:
         >>> import torch
-        >>> from mario.graphs.elliptic import elliptic_graph
+        >>> from mario.datasets.elliptic import elliptic_graph
         >>> from torch_geometric.data import Data
         >>> step = torch.arange(1, 50).repeat(2)
         >>> y = torch.cat([torch.ones(49), -torch.ones(49)]).long()

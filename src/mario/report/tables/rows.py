@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mario.graphs.catalog import CATALOG
+from mario.datasets import find as find_dataset
 from mario.lab.statistics.paired import (
     BySplit,
     NothingToPairError,
@@ -131,7 +131,7 @@ def _row(
         domain=case.domain,
         shift=case.shift,
         setting=case.setting,
-        metric=next((r["metric"] for r in case.results if r.get("metric")), CATALOG[case.dataset].metric),
+        metric=next((r["metric"] for r in case.results if r.get("metric")), find_dataset(case.dataset).card.metric),
         label=label,
         method=job.method,
         encoder=encoder or "gcn",

@@ -9,11 +9,12 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import contains_self_loops, degree, is_undirected
 
+from mario.datasets import CATALOG, load_dataset
+from mario.datasets.generators import shifting
+from mario.datasets.generators.shifting import write_shifting
 from mario.errors import MarioError
-from mario.graphs import CATALOG, check_graph, load_dataset, load_mapped, shifting, training_graph
-from mario.graphs.files import made_folder
+from mario.graphs import check_graph, load_mapped, training_graph
 from mario.graphs.paging import mapping_of
-from mario.graphs.shifting import write_shifting
 
 Make = Callable[..., Data]
 
@@ -141,7 +142,7 @@ def test_the_dataset_is_made_once_and_read_from_disk(tmp_path: Path, monkeypatch
     assert (data.name, data.domain, data.shift, data.setting, data.split_seed) == (
         "shifting-10k", "domain", "concept", "transductive", 2,
     )  # fmt: skip
-    assert [path.name for path in (tmp_path / "graphs").iterdir()] == [made_folder(card, 2).name]
+    assert [path.name for path in (tmp_path / "graphs").iterdir()] == ["shifting-10k-2-v1"]
     monkeypatch.setattr(shifting, "write_shifting", lambda *_, **__: pytest.fail("made again"))
     assert torch.equal(load_dataset("shifting-10k", split_seed=2).x, data.x)
     seen = training_graph(data)

@@ -2,9 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from mario.errors import MarioError
-from mario.graphs.catalog import CATALOG, DatasetCard, RawFile
-from mario.graphs.files import (
+from mario.datasets import CATALOG, DatasetCard, RawFile, raw_files
+from mario.datasets.files import (
     absent_message,
     cache_folder,
     downloads_folder,
@@ -13,6 +12,7 @@ from mario.graphs.files import (
     search_folders,
     sha256,
 )
+from mario.errors import MarioError
 
 # The SHA-256 of "abc" is the standard's own example (FIPS 180-2, B.1).
 ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -93,6 +93,17 @@ def test_the_message_lists_only_what_is_missing(tmp_path: Path) -> None:
     assert "one.txt" not in message
     assert "there is no network" in message
     assert "good-cbas needs no files" in message
+
+
+def test_checksums_are_a_table_with_one_line_per_file(tmp_path: Path) -> None:
+    table = tmp_path / "mine.csv"
+    table.write_text(f"path,size,sha256\na/one.txt,3,{ABC}\nb/two.txt,4,{ABC[::-1]}\n")
+    assert raw_files("a/", table) == (RawFile("a/one.txt", 3, ABC),)
+    assert [file.path for file in raw_files("", table)] == ["a/one.txt", "b/two.txt"]
+    ours = raw_files("")
+    assert len({file.path for file in ours}) == len(ours) == 60
+    used = {file for card in CATALOG.values() for file in card.files}
+    assert set(ours) == {file for file in used if file.sha256}
 
 
 def test_real_files_are_the_published_ones(mario_data: Path) -> None:

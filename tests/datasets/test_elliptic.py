@@ -10,11 +10,13 @@ import torch
 from torch_geometric.data import Data
 
 import mario
-from graphs.elliptic_files import LAYOUTS, write_elliptic
+from elliptic_files import LAYOUTS, write_elliptic
+from mario.datasets import CATALOG, load_dataset
+from mario.datasets.elliptic import elliptic_graph
+from mario.datasets.files import file_states
+from mario.datasets.readers.elliptic import read_elliptic
 from mario.errors import MarioError
-from mario.graphs import CATALOG, load_dataset, training_graph
-from mario.graphs.elliptic import elliptic_graph, read_elliptic
-from mario.graphs.files import file_states
+from mario.graphs import training_graph
 
 
 @pytest.fixture
@@ -59,7 +61,7 @@ def test_a_file_set_worked_by_hand(tmp_path: Path) -> None:
             "features",
             row(10, 7, 1.5),
             row(10, 7, 1.5, columns=164),
-            "features.csv must be 167 numbers a line and no header: .*columns changed",
+            "features.csv must have 167 numbers per line and no header: .*columns changed",
         ),
         ("features", ",0\n", "\n", "must have 167 columns .* got 166"),
         ("features", SOUND["features"], "", "got an empty file"),
@@ -67,27 +69,27 @@ def test_a_file_set_worked_by_hand(tmp_path: Path) -> None:
             "features",
             row(30, 7),
             "txId," + ",".join(map(str, range(166))),
-            "features.csv must be 167 numbers a line and no header: .*txId",
+            "features.csv must have 167 numbers per line and no header: .*txId",
         ),
-        ("features", "1.5", "", "features.csv must be 167 numbers a line and no header: .*column 3"),
+        ("features", "1.5", "", "features.csv must have 167 numbers per line and no header: .*column 3"),
         ("features", "1.5", "nan", "line 2, column 3 is NaN or infinite"),
         ("features", "1.5", "1e60", "line 2, column 3 is NaN or infinite"),
         ("features", "10,7,", "30,7,", "has transaction 30 twice"),
-        ("features", "10,7,", "10.5,7,", "line 2 has transaction 10.5; a whole number"),
+        ("features", "10,7,", "10.5,7,", "line 2 has transaction 10.5; it must be a whole number"),
         ("features", "10,7,", "nan,7,", "line 2 has transaction nan"),
-        ("features", "10,7,", "10,50,", "line 2 has time step 50; 1 to 49"),
-        ("features", "10,7,", "10,0,", "line 2 has time step 0; 1 to 49"),
+        ("features", "10,7,", "10,50,", "line 2 has time step 50; it must be from 1 to 49"),
+        ("features", "10,7,", "10,0,", "line 2 has time step 0; it must be from 1 to 49"),
         ("edges", "txId1,txId2\n", "", "edgelist.csv must begin with the line txId1,txId2, got 10,30"),
         ("edges", SOUND["edges"], "", "edgelist.csv must begin .* got an empty file"),
         ("edges", "30,10", "30", "edgelist.csv line 3 has 1 columns"),
-        ("edges", "30,10", "30,11", "edgelist.csv names transaction 11, of which there are no features"),
+        ("edges", "30,10", "30,11", "edgelist.csv names transaction 11, which has no features"),
         ("edges", "30,10", "30,99", "edgelist.csv names transaction 99"),
         ("edges", "30,10", "30,ten", "edgelist.csv line 3 has transaction 'ten'"),
         ("edges", "30,10", "30,-1", "edgelist.csv line 3 has transaction '-1'"),
         ("edges", "30,10", "30," + "9" * 40, "edgelist.csv line 3 has transaction '9"),
-        ("edges", "30,10", "30,20", "edgelist.csv line 3 leads from one time step to another"),
+        ("edges", "30,10", "30,20", "edgelist.csv line 3 goes from one time step to another"),
         ("classes", "class", "label", "classes.csv must begin with the line txId,class"),
-        ("classes", "30,1", "30,3", "classes.csv line 4 has class '3'; 1, 2 or unknown"),
+        ("classes", "30,1", "30,3", "classes.csv line 4 has class '3'; it must be 1, 2 or unknown"),
         ("classes", "30,1", "40,1", "classes.csv names transaction 40"),
         ("classes", "30,1\n", "", "no class for transaction 30"),
         ("classes", "30,1\n", "30,1\n30,2\n", "two classes for transaction 30"),
@@ -140,7 +142,7 @@ def test_the_lone_snapshot_may_be_the_first_group(files: Path) -> None:
     data = Data(x=torch.eye(49), edge_index=torch.zeros(2, 0).long(), y=steps % 2, time_step=steps)
     group = elliptic_graph(data, lone="first").group_id
     assert group[16:].tolist() == [0, *(k for k in range(1, 9) for _ in range(4))]
-    with pytest.raises(MarioError, match="last, first would do"):
+    with pytest.raises(MarioError, match="use one of last, first"):
         elliptic_graph(data, lone="middle")
 
 
@@ -191,9 +193,9 @@ def test_load_fit_evaluate(files: Path) -> None:
 
 
 def test_other_shifts_are_refused(files: Path) -> None:
-    with pytest.raises(MarioError, match="unknown shift of elliptic 'concept'; one of label would do"):
+    with pytest.raises(MarioError, match="unknown shift of elliptic 'concept'; use one of label"):
         load_dataset("elliptic", root=files, shift="concept")
-    with pytest.raises(MarioError, match="unknown shift of amazon-photo 'covariate'; one of concept would do"):
+    with pytest.raises(MarioError, match="unknown shift of amazon-photo 'covariate'; use one of concept"):
         load_dataset("amazon-photo", root=files, shift="covariate")
 
 
@@ -207,7 +209,7 @@ def test_a_damaged_file_is_named_with_its_folder(files: Path) -> None:
 def test_a_download_is_unpacked_into_the_cache(tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def serve(url: str) -> io.BytesIO:
+    def serve(url: str, timeout: float) -> io.BytesIO:
         asked.append(url)
         name = url.rpartition("/")[2].removesuffix(".zip")
         packed = io.BytesIO()

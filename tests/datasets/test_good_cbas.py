@@ -7,8 +7,10 @@ import pytest
 import torch
 from torch_geometric.utils import contains_self_loops, is_undirected
 
-from mario.graphs.cbas import ba_shapes, cbas_graph, colored_split
-from mario.graphs.rules import CBAS_RULES, PARTS
+from mario.datasets import load_dataset
+from mario.datasets.generators.ba_shapes import ba_shapes
+from mario.datasets.good_cbas import RULES, colored_split
+from mario.graphs.rules import PARTS
 
 
 def sizes(data: object) -> list[int]:
@@ -18,7 +20,7 @@ def sizes(data: object) -> list[int]:
 def test_the_graph_has_the_papers_counts_and_is_always_the_same() -> None:
     for seed in (0, 1, 7):
         for shift in ("covariate", "concept", "no_shift"):
-            data = cbas_graph(shift=shift, split_seed=seed)
+            data = load_dataset("good-cbas", shift=shift, split_seed=seed)
             assert (data.num_nodes, data.num_edges, data.num_features) == (700, 3962, 4)
             assert torch.bincount(data.y).tolist() == [300, 160, 160, 80]
             digest = hashlib.sha256(data.edge_index.numpy().tobytes()).hexdigest()
@@ -65,7 +67,7 @@ def test_edge_counts_of_other_draws_lie_around_the_published_one() -> None:
 
 
 def test_covariate_colors() -> None:
-    data = cbas_graph(shift="covariate", split_seed=2)
+    data = load_dataset("good-cbas", shift="covariate", split_seed=2)
     assert sizes(data) == [420, 70, 70, 70, 70]
     assert torch.bincount(data.domain_id).tolist() == [112] * 5 + [70, 70]
     assert torch.equal(data.env_id[data.train_mask], data.domain_id[data.train_mask])
@@ -79,14 +81,14 @@ def test_covariate_colors() -> None:
 
 
 def test_concept_colors_follow_the_class_less_and_less() -> None:
-    data = cbas_graph(shift="concept", split_seed=2)
+    data = load_dataset("good-cbas", shift="concept", split_seed=2)
     assert sizes(data) == [140] * 5
     colors = torch.tensor([[1, 0, 0, 0.5], [0, 1, 0, 0.7], [0, 0, 1, 0.3], [1, 1, 0, 0.2]])
     assert torch.equal(data.x, colors[data.domain_id])
 
     # Many nodes, so that shares are sharp: p + (1 - p)/4 of a group have their class's color.
     y = torch.randint(4, (140_000,), generator=torch.Generator().manual_seed(0))
-    split, color = colored_split(y, CBAS_RULES["concept"], torch.Generator().manual_seed(1))
+    split, color = colored_split(y, RULES["concept"], torch.Generator().manual_seed(1))
     for env, chance in enumerate((0.95, 0.9, 0.85, 0.8, 0.75)):
         share = (color == y)[split.env_id == env].float().mean()
         assert share == pytest.approx(chance + (1 - chance) / 4, abs=0.01)
@@ -96,7 +98,7 @@ def test_concept_colors_follow_the_class_less_and_less() -> None:
 
 
 def test_no_shift_has_one_color() -> None:
-    data = cbas_graph(shift="no_shift", split_seed=0)
+    data = load_dataset("good-cbas", shift="no_shift", split_seed=0)
     assert sizes(data) == [420, 70, 70, 70, 70]
     assert (data.x == 1).all()
     assert (data.domain_id == 0).all()
@@ -107,11 +109,11 @@ def test_no_global_random_state_is_read_or_changed() -> None:
     random.seed(0)
     np.random.seed(0)
     states = torch.get_rng_state(), random.getstate(), np.random.get_state()
-    first = cbas_graph(shift="concept", split_seed=0)
+    first = load_dataset("good-cbas", shift="concept", split_seed=0)
     assert torch.equal(torch.get_rng_state(), states[0])
     assert random.getstate() == states[1]
     assert np.array_equal(np.random.get_state()[1], states[2][1])
     torch.manual_seed(9)
     np.random.seed(9)
-    assert torch.equal(cbas_graph(shift="concept", split_seed=0).x, first.x)
-    assert not torch.equal(cbas_graph(shift="concept", split_seed=1).x, first.x)
+    assert torch.equal(load_dataset("good-cbas", shift="concept", split_seed=0).x, first.x)
+    assert not torch.equal(load_dataset("good-cbas", shift="concept", split_seed=1).x, first.x)

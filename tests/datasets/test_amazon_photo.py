@@ -9,8 +9,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-from mario.graphs import check_graph, load_dataset, training_graph
-from mario.graphs.photo import RandomNetworks, labels_and_cues, photo_graph
+from mario.datasets import load_dataset
+from mario.datasets.amazon_photo import photo_graph
+from mario.datasets.generators.random_networks import RandomNetworks, labels_and_cues
+from mario.graphs import check_graph, training_graph
 
 
 def small(nodes: int = 12, features: int = 20) -> Data:

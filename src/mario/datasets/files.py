@@ -1,18 +1,18 @@
-"""Where raw files are looked for, and whether they are the published ones. No torch here."""
+"""Where raw files are searched for, and whether they are the published ones. No torch here."""
 
 import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from mario.datasets.card import DatasetCard, RawFile
 from mario.errors import MarioError
 from mario.files import cache_folder
-from mario.graphs.catalog import DatasetCard, RawFile
 
 
 @dataclass(frozen=True)
 class FileState:
-    """One raw file: ``OK``, ``MISMATCH`` (other bytes than published), ``UNKNOWN`` (nothing to compare), ``absent``."""
+    """The state of one raw file: ``OK``, ``MISMATCH``, ``UNKNOWN`` (there is no checksum to compare) or ``absent``."""
 
     file: RawFile
     where: Path | None
@@ -20,23 +20,12 @@ class FileState:
 
 
 def downloads_folder() -> Path:
-    """The part of the cache that is laid out as a data folder."""
+    """The data folder in the user's cache."""
     return cache_folder() / "data"
 
 
-def made_folder(card: DatasetCard, split_seed: int = 0) -> Path:
-    """Where the user's cache has a graph that is generated, or would have it."""
-    # Raise the number when the graph that a seed gives changes.
-    return cache_folder() / "graphs" / f"{card.name}-{split_seed}-v1"
-
-
-def is_made(card: DatasetCard, split_seed: int = 0) -> bool:
-    """Whether it is there, as a whole."""
-    return (made_folder(card, split_seed) / "graph.json").is_file()
-
-
 def search_folders(root: str | os.PathLike[str] | None = None) -> list[Path]:
-    """Data folders in the order they are searched: ``root``, ``$MARIO_DATA``, the user's cache."""
+    """Data folders in the order in which they are searched: ``root``, ``$MARIO_DATA``, the user's cache."""
     given = [root, os.environ.get("MARIO_DATA") or None]
     return [*(Path(folder).expanduser() for folder in given if folder is not None), downloads_folder()]
 
@@ -44,9 +33,7 @@ def search_folders(root: str | os.PathLike[str] | None = None) -> list[Path]:
 def locate(card: DatasetCard, root: str | os.PathLike[str] | None = None) -> Path | None:
     """The first data folder that holds every file of a dataset."""
     if root is not None and not Path(root).expanduser().is_dir():
-        raise MarioError(
-            f"root {str(root)!r} is not a folder; give the folder that holds the datasets, or leave it out"
-        )
+        raise MarioError(f"root {str(root)!r} is not a folder; give the folder that holds the datasets, or omit it")
     for folder in search_folders(root):
         if all(path.is_file() for path in file_paths(card, folder)):
             return folder
@@ -54,14 +41,14 @@ def locate(card: DatasetCard, root: str | os.PathLike[str] | None = None) -> Pat
 
 
 def file_paths(card: DatasetCard, folder: Path) -> list[Path]:
-    """Where a data folder has the files of a dataset, or would have them: in the first layout that holds all."""
+    """Paths of a dataset's files in a data folder, in the first layout that has all of them."""
     usual = [folder / file.path for file in card.files]
     others = ([folder / layout / path.name for path in usual] for layout in card.layouts)
     return next((paths for paths in (usual, *others) if all(path.is_file() for path in paths)), usual)
 
 
 def absent_message(card: DatasetCard, root: str | os.PathLike[str] | None, reason: str) -> str:
-    """What to do about files that are nowhere: which ones, where they go, and what needs none."""
+    """Which files are missing, where they belong, and which dataset needs none."""
     folders = search_folders(root)
     home = folders[0]
     missing = [str(home / file.path) for file in card.files if not (home / file.path).is_file()]
@@ -75,7 +62,7 @@ def absent_message(card: DatasetCard, root: str | os.PathLike[str] | None, reaso
 
 
 def file_states(card: DatasetCard, root: str | os.PathLike[str] | None = None) -> list[FileState]:
-    """The state of each file of a dataset, from the folder that has all of them, else from the first that has it."""
+    """The state of each file, in the folder that has all of them, otherwise in the first folder that has it."""
     whole = locate(card, root)
     folders = search_folders(root) if whole is None else [whole]
     states = []

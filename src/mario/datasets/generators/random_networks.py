@@ -1,18 +1,12 @@
-"""Amazon-Photo in ten environments, made as EERM does (Wu et al., ICLR 2022): random networks draw labels and cues.
-
-Labels follow from the features that all environments share; ten more columns follow from the label and the environment
-alike. A model that leans on those columns fails where the environment is another.
-"""
+"""Random networks that draw labels and environment-dependent features, as in EERM (Wu et al., ICLR 2022)."""
 
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.data import Data
 from torch_geometric.utils import add_remaining_self_loops
 
-from mario.graphs.splits import seeded
 from mario.graphs.subgraph import csr
 
 ENVIRONMENTS = 10
@@ -25,7 +19,7 @@ _HIDDEN = 10
 class RandomNetworks:
     """The weights that EERM draws: two GCNs of two layers without biases, and a linear map of the environment.
 
-    PyG starts a `GCNConv` with Glorot weights and a bias of zero, torch a `Linear` with both uniform.
+    PyG initializes a `GCNConv` with Glorot weights and zero bias, torch a `Linear` with both uniform.
 
     Attributes:
         cues: Y to X2, [10, 10] and [10, 10].
@@ -40,7 +34,7 @@ class RandomNetworks:
 
     @classmethod
     def draw(cls, features: int, generator: torch.Generator | None = None) -> "RandomNetworks":
-        """Drawn in the order of EERM's script."""
+        """Draw them in the order of EERM's script."""
         cues = _glorot(CLASSES, _HIDDEN, generator), _glorot(_HIDDEN, _CUES, generator)
         labels = _glorot(features, _HIDDEN, generator), _glorot(_HIDDEN, CLASSES, generator)
         bound = ENVIRONMENTS**-0.5
@@ -48,48 +42,10 @@ class RandomNetworks:
         return cls(cues, labels, shift, torch.empty(_CUES).uniform_(-bound, bound, generator=generator))
 
 
-def photo_graph(data: Data, *, split_seed: int) -> Data:
-    """Ten environments of one graph side by side: the first trains, the second validates, the others are T1 to T8.
-
-    All share ``edge_index``, the label and the features X1 of ``data``; ``x`` is [X1, X2], and X2 differs. The labels
-    that ``data`` may have are not used. ``split_seed`` draws the networks.
-
-    Example:
-        >>> ring = Data(x=torch.eye(5), edge_index=torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]]))
-        >>> made = photo_graph(ring, split_seed=0)
-        >>> made.num_nodes, made.num_features, int(made.ood_test_mask.sum()), made.groups[-1]
-        (50, 15, 40, 'T8')
-    """
-    nodes = data.x.size(0)
-    y, cues = labels_and_cues(data.x, data.edge_index, RandomNetworks.draw(data.x.size(1), seeded(split_seed)))
-    x = data.x.new_empty(ENVIRONMENTS, nodes, data.x.size(1) + _CUES)
-    x[..., : data.x.size(1)] = data.x
-    x[..., data.x.size(1) :] = cues
-    starts = nodes * torch.arange(ENVIRONMENTS)
-    environment = torch.arange(ENVIRONMENTS).repeat_interleave(nodes)
-    train = environment == 0
-    return Data(
-        x=x.view(ENVIRONMENTS * nodes, -1),
-        edge_index=(data.edge_index[:, None, :] + starts[:, None]).view(2, -1),
-        y=y.repeat(ENVIRONMENTS),
-        train_mask=train,
-        ood_val_mask=environment == 1,
-        ood_test_mask=environment >= 2,
-        visible_mask=train.clone(),
-        domain_id=environment,
-        env_id=torch.where(train, 0, -1),
-        group_id=(environment - 2).clamp(min=-1),
-        groups=[f"T{test + 1}" for test in range(ENVIRONMENTS - 2)],
-        shift="concept",
-        split_seed=split_seed,
-        num_classes=CLASSES,
-    )
-
-
 def labels_and_cues(x: Tensor, edge_index: Tensor, networks: RandomNetworks) -> tuple[Tensor, Tensor]:
     """Y = argmax GCN(X1), [nodes], and X2 = GCN(one-hot Y) + linear(environment), [environments, nodes, 10].
 
-    In float64, so that neither the number of threads nor the order of a sum decides a label.
+    Computed in float64, so that a label depends neither on the number of threads nor on the order of a sum.
     """
     propagation = _propagation(edge_index, x.size(0))
     y = _gcn(x.double(), propagation, networks.labels).argmax(dim=1)

@@ -4,16 +4,17 @@ import sys
 
 import pytest
 
+from mario.datasets import CATALOG, REGISTRY, Dataset, DatasetCard, find, register
 from mario.errors import MarioError
-from mario.graphs.catalog import CATALOG, find_card
-from mario.graphs.rules import RULES, SHIFTS
+from mario.graphs.rules import SHIFTS, SplitRule
 
 
 def test_cards_are_complete() -> None:
     split_by_good = ["good-cbas", "good-webkb", "good-twitch", "good-cora", "webkb", "coauthor-cs"]
     separate = ["amazon-photo", "elliptic", "proteins-25", "dd-200", "dd-300"]
     generated = ["shifting-10k", "shifting-100k", "shifting-1m"]
-    assert list(CATALOG) == split_by_good + separate + generated
+    assert set(CATALOG) == {*split_by_good, *separate, *generated}
+    assert list(CATALOG) == list(REGISTRY)
     for name, card in CATALOG.items():
         assert card.name == name
         assert (card.shifts == SHIFTS) == (name in split_by_good)
@@ -27,7 +28,6 @@ def test_cards_are_complete() -> None:
         assert bool(card.cached) == (name in generated)
         for file in card.files:
             assert file.sha256 is None or re.fullmatch("[0-9a-f]{64}", file.sha256)
-    assert set(RULES) == set(split_by_good) - {"good-cbas"}
 
 
 def test_cornells_and_texass_features_are_the_same_file() -> None:
@@ -41,23 +41,50 @@ def test_cornells_and_texass_features_are_the_same_file() -> None:
 
 
 def test_a_name_that_there_is_none_of() -> None:
-    with pytest.raises(MarioError, match=r"unknown dataset 'good-cbs'; one of good-cbas, .*did you mean 'good-cbas'"):
-        find_card("good-cbs")
-    for own in ("mine.safetensors", "folder/mine"):
-        with pytest.raises(MarioError, match=f"unknown dataset '{own}': a file of your own is read by .*load_graph"):
-            find_card(own)
+    said = "unknown dataset 'good-cbs'; use one of amazon-photo, coauthor-cs, .*did you mean 'good-cbas'"
+    with pytest.raises(MarioError, match=said):
+        find("good-cbs")
 
 
 def test_the_catalog_is_read_without_torch() -> None:
-    code = "import sys, mario.graphs, mario.graphs.catalog, mario.graphs.files; print('torch' in sys.modules)"
+    code = "import sys, mario.graphs, mario.datasets; print(len(mario.datasets.CATALOG), 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert done.stdout.split() == [str(len(CATALOG)), "False"]
 
 
 def test_public_names_are_there() -> None:
+    import mario.datasets
     import mario.graphs
 
-    for name in mario.graphs.__all__:
-        assert getattr(mario.graphs, name) is not None
+    for room in (mario.datasets, mario.graphs):
+        for name in room.__all__:
+            assert getattr(room, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'utils'"):
         _ = mario.graphs.utils
+
+
+def test_good_datasets_have_the_numbers_of_good() -> None:
+    rules = {name: REGISTRY[name].rule for name in ("good-cora", "coauthor-cs", "good-twitch", "good-webkb", "webkb")}
+    webkb = {"descending": False, "held_out": "wisconsin", "bias": (0.85, 0.75, 0.85, 0.8, 0.5)}
+    assert rules == {
+        "good-cora": SplitRule(),
+        "coauthor-cs": SplitRule(),
+        "good-twitch": SplitRule(descending=False, bias=(0.8, 0.7, 0.8, 0.7, 0.5), control=(0.4, 0.3, 0.3)),
+        "good-webkb": SplitRule(environments=2, **webkb),  # type: ignore[arg-type]
+        "webkb": SplitRule(environments=3, **webkb),  # type: ignore[arg-type]
+    }
+
+
+def test_register_needs_a_card_and_a_free_name() -> None:
+    with pytest.raises(MarioError, match=r"Cardless needs a card, card = DatasetCard\(name=\.\.\.\), got None"):
+
+        @register
+        class Cardless(Dataset):
+            pass
+
+    class Other(Dataset):
+        card: DatasetCard = CATALOG["good-cbas"]
+
+    with pytest.raises(MarioError, match="already registered as 'good-cbas': GOODCBAS"):
+        register(Other)
+    assert type(REGISTRY["good-cbas"]).__name__ == "GOODCBAS"

@@ -1,8 +1,8 @@
-"""Graphs of any size with classes, domains and a shift between them: our own generator, written to disk in blocks.
+"""Our own generator of graphs of any size with classes, domains and a shift between them, written to disk in blocks.
 
-What is true of every domain is weak in a node and strong in its neighborhood: the class shows faintly in most columns
-of the features, and neighbors tend to share it. What is only true of the training domains is easy: a cue in a few
-columns that agrees with the class there, and less or not at all elsewhere.
+The signal that holds in every domain is weak in a node and strong in its neighborhood: the class has a faint signal in
+most feature columns, and neighbors tend to share the class. The signal that holds in the training domains only is easy:
+a cue in a few columns agrees with the class there, and less or not at all in other domains.
 """
 
 import os
@@ -15,37 +15,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.catalog import DatasetCard
-from mario.graphs.files import is_made, made_folder
-from mario.graphs.mapped import finish_folder, load_mapped, new_folder, write_array
+from mario.graphs.mapped import finish_folder, new_folder, write_array
 from mario.graphs.splits import seeded
 
-_ROWS, _PAIRS = 1 << 15, 1 << 20  # of features, and of edges, that are made at a time
-
-
-def shifting_graph(card: DatasetCard, *, split_seed: int) -> Data:
-    """The graph of `write_shifting` with the card's numbers, from the user's cache; made there at first use.
-
-    The graph, its features and its split are all drawn by ``split_seed``.
-    """
-    seeded(split_seed)
-    folder = made_folder(card, split_seed)
-    home = folder.parent
-    if not is_made(card, split_seed):
-        try:
-            home.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=home, prefix=".making-") as private:
-                write_shifting(Path(private) / "graph", nodes=card.nodes, edges=card.edges, seed=split_seed)
-                if not is_made(card, split_seed):  # another process may have been quicker
-                    os.replace(Path(private) / "graph", folder)
-        except OSError as error:
-            if not is_made(card, split_seed):
-                advice = "set MARIO_CACHE to a folder with room for it"
-                raise MarioError(f"cannot write {folder}: {error.strerror or error}; {advice}") from None
-    return load_mapped(folder)
+_ROWS, _PAIRS = 1 << 15, 1 << 20  # rows of features and pairs of nodes per block
 
 
 def write_shifting(
@@ -68,42 +43,42 @@ def write_shifting(
     judged: float = 0.1,
     seed: int = 0,
 ) -> None:
-    """Write a graph under concept shift to a new ``folder``, to be read by `mario.graphs.mapped.load_mapped`.
+    """Write a graph under concept shift to a new ``folder``, which `mario.graphs.load_mapped` reads.
 
     Nodes have a class and a domain, both uniform. Edges are those of a degree-corrected planted partition (Karrer &
-    Newman, Phys. Rev. E 2011), without loops and repetitions, each in both directions. The features of a node of class
-    y in domain d are μ_y + ν_s + δ_d + ε: ε is standard normal noise; μ_y, random signs of size ``signal``, stands in
-    the last columns; ν_s, random signs of size ``cue``, in the first ``cue_columns``; s, the class that the cue
-    claims, is y with the probability ``agreement`` of the domain, and any class otherwise; δ_d is a normal draw of size
-    ``offset`` in all columns.
+    Newman, Phys. Rev. E 2011), without loops and duplicates, each in both directions. The features of a node of class
+    y in domain d are μ_y + ν_s + δ_d + ε: ε is standard normal noise; μ_y, random signs of size ``signal``, is in the
+    last columns; ν_s, random signs of size ``cue``, is in the first ``cue_columns``; s, the class that the cue
+    indicates, is y with the probability ``agreement`` of the domain, and a random class otherwise; δ_d is a normal draw
+    of size ``offset`` in all columns.
 
-    Everything is a function of the arguments. In memory are a block at a time and some 60 bytes a node.
+    The result is a function of the arguments. Memory holds one block at a time and about 60 bytes per node.
 
     Args:
-        folder: is made; must be empty where it is there.
+        folder: is created; must be empty if it exists.
         nodes: number of nodes.
-        edges: number of edges, both directions counted; fewer where the graph is so small that most repeat.
+        edges: number of edges, counting both directions; fewer if the graph is so small that most are duplicates.
         features: columns of ``x``.
         classes: number of classes.
-        domains: how many domains train, are ``ood_val`` and are ``ood_test``, in this order of ``domain_id``.
-        homophily: probability that a link is sought within the class; other links go to any class.
-        within: probability that a link is sought within the domain; other links go to any domain.
-        skew: how uneven degrees are. Of the nodes of a class in a domain the one at rank r n is linked with a
+        domains: number of training, ``ood_val`` and ``ood_test`` domains, in this order of ``domain_id``.
+        homophily: probability that a link is drawn within the class; other links go to any class.
+        within: probability that a link is drawn within the domain; other links go to any domain.
+        skew: how uneven degrees are. Among the n nodes of a class in a domain, the one at rank r n is linked with a
             probability that falls as r^(1/skew - 1): 1 is even, 2 has the tail of a Barabasi-Albert graph.
         signal: size of the class's signs in each of its columns.
         cue: size of the cue's signs.
         cue_columns: columns of the cue.
-        agreement: of cue and class in the domains of training, ``ood_val`` and ``ood_test``. The training domains
-            differ: theirs are spread evenly by up to 0.1 around it.
-        offset: size of what sets a domain's features off.
-        labels: nodes of each class, of any training domain, in ``train_mask``. The larger a graph, the smaller the part
-            of it that anybody has labeled.
-        judged: fraction of the other nodes of training domains in ``id_val_mask``, and in ``id_test_mask``.
-        seed: of the generator that draws all.
+        agreement: of cue and class in the training, ``ood_val`` and ``ood_test`` domains. Training domains differ:
+            theirs are spread evenly by up to 0.1 around it.
+        offset: size of the shift of a domain's features.
+        labels: nodes of each class, from any training domain, in ``train_mask``. The number does not grow with the
+            graph: large graphs have few labels.
+        judged: fraction of the other nodes of training domains in ``id_val_mask``, and the same in ``id_test_mask``.
+        seed: seed of the generator.
 
     Example:
         >>> import tempfile
-        >>> from mario.graphs.mapped import load_mapped
+        >>> from mario.graphs import load_mapped
         >>> with tempfile.TemporaryDirectory() as home:
         ...     write_shifting(f"{home}/small", nodes=2000, edges=8000, features=32)
         ...     data = load_mapped(f"{home}/small")
@@ -155,7 +130,7 @@ def _check_fractions(**given: float | Sequence[float]) -> None:
 
 
 def _agreements(domains: tuple[int, int, int], agreement: tuple[float, float, float]) -> Tensor:
-    """Of each domain. Training domains are not alike, or nothing in them would show that the cue is no law."""
+    """The agreement of each domain. Training domains differ, otherwise they could not show that the cue is unstable."""
     spread = torch.linspace(0.1, -0.1, domains[0]) if domains[0] > 1 else torch.zeros(1)
     train = (agreement[0] + spread).clamp(0, 1)
     return torch.cat([train, torch.full((domains[1],), agreement[1]), torch.full((domains[2],), agreement[2])])
@@ -170,11 +145,11 @@ def _write_split(
     judged: float,
     generator: torch.Generator,
 ) -> list[str]:
-    """Labels, masks, domains and environments; the names of the arrays."""
+    """Write labels, masks, domains and environments; return the names of the arrays."""
     draw = torch.rand(y.numel(), generator=generator)
     seen = domain < domains[0]
     train = torch.zeros_like(seen)
-    for label in y.unique().tolist():
+    for label in np.unique(y.numpy()).tolist():
         own = (seen & (y == label)).nonzero().view(-1)
         train[own[torch.randperm(own.numel(), generator=generator)[:labels]]] = True
     rest = seen & ~train
@@ -205,7 +180,7 @@ class _Links:
         self.group = y * domains + domain
         self.sizes = torch.bincount(self.group, minlength=classes * domains)
         self.first = self.sizes.cumsum(0) - self.sizes
-        # A node's rank in its group decides its degree; nodes are in no order, so neither are ranks.
+        # A node's rank in its group decides its degree. Nodes are in random order, so ranks are random too.
         self.members = self.group.argsort(stable=True)
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
@@ -229,14 +204,14 @@ class _Links:
 
 
 def _write_edges(home: Path, links: _Links, edges: int, generator: torch.Generator) -> None:
-    """``edge_index.npy`` and ``starts.npy``, sorted piece by piece: what fits in a bucket is all that is in memory."""
+    """Write ``edge_index.npy`` and ``starts.npy``, sorted bucket by bucket: memory holds one bucket at a time."""
     nodes, wanted = links.nodes, edges // 2
     buckets = -(-edges // (2 * _PAIRS))
     counts = torch.zeros(nodes, dtype=torch.int64)
     with tempfile.TemporaryDirectory(dir=home) as private:
         drawn, turned = (_Buckets(Path(private), name, buckets) for name in ("drawn", "turned"))
         with drawn:
-            left = wanted + wanted // 8 + 64  # some repeat
+            left = wanted + wanted // 8 + 64  # some are duplicates
             while left > 0:
                 keys = links.draw(min(left, _PAIRS), generator)
                 drawn.add(keys, keys % buckets)
@@ -245,7 +220,7 @@ def _write_edges(home: Path, links: _Links, edges: int, generator: torch.Generat
         total, seen, kept = sum(distinct), 0, 0
         with turned:
             for bucket, size in enumerate(distinct):
-                # As many of each bucket as makes `wanted` in all.
+                # A share of each bucket, such that all shares sum to `wanted`.
                 seen += size
                 share = min(size, wanted * seen // total - kept) if total > wanted else size
                 kept += share
@@ -279,16 +254,16 @@ class _Buckets(ExitStack):
         return self
 
     def add(self, keys: Tensor, bucket: Tensor) -> None:
-        keys = keys[bucket.argsort(stable=True)]
-        sizes = torch.bincount(bucket, minlength=len(self.paths)).tolist()
-        for file, part in zip(self.files, keys.split(sizes), strict=True):
-            part.numpy().tofile(file)
+        ordered = keys[bucket.argsort(stable=True)].numpy()
+        ends = torch.bincount(bucket, minlength=len(self.paths)).cumsum(0).numpy()
+        for file, part in zip(self.files, np.split(ordered, ends[:-1]), strict=True):
+            part.tofile(file)
 
     def read(self, bucket: int) -> Tensor:
         return torch.from_numpy(np.fromfile(self.paths[bucket], dtype=np.int64))
 
     def each(self, change: Any) -> list[int]:
-        """Put ``change`` of each file in its place; how many numbers each holds then."""
+        """Replace each file's numbers by ``change`` of them; return the new counts."""
         sizes = []
         for bucket, path in enumerate(self.paths):
             changed = change(self.read(bucket).numpy())
@@ -305,7 +280,7 @@ def _features(
     sizes: tuple[float, float, float],
     generator: torch.Generator,
 ) -> Iterator[np.ndarray]:
-    """Blocks of rows of x."""
+    """Yield blocks of rows of x."""
     classes, domains, width, cue_columns = counts
     signal, cue, offset = sizes
 
@@ -315,10 +290,12 @@ def _features(
     meaning = signs(width - cue_columns) * signal
     claim = signs(cue_columns) * cue
     place = torch.randn((domains, width), generator=generator) * offset
-    for rows in torch.arange(y.numel()).split(_ROWS):
-        x = torch.randn((rows.numel(), width), generator=generator)
-        claimed = torch.randint(classes, (rows.numel(),), generator=generator)
-        honest = torch.rand(rows.numel(), generator=generator) < agrees[rows]
+    for start in range(0, y.numel(), _ROWS):
+        rows = slice(start, start + _ROWS)
+        count = y[rows].numel()
+        x = torch.randn((count, width), generator=generator)
+        claimed = torch.randint(classes, (count,), generator=generator)
+        honest = torch.rand(count, generator=generator) < agrees[rows]
         x += place[domain[rows]]
         x[:, cue_columns:] += meaning[y[rows]]
         x[:, :cue_columns] += claim[torch.where(honest, y[rows], claimed)]

@@ -1,0 +1,271 @@
+"""A dataset of your own: a folder with a graph and a ``graph.toml`` that describes it."""
+
+import dataclasses
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mario.datasets.card import DatasetCard, RawFile
+from mario.datasets.dataset import Dataset, Root
+from mario.datasets.files import FileState
+from mario.errors import MarioError
+from mario.files import read_text, write_text
+from mario.graphs.rules import SETTINGS, SHIFTS, SplitRule, choose
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+CARD_FILE = "graph.toml"
+_COUNTS = ("nodes", "edges", "features", "classes")
+_NAMES = ("domains", "shifts")
+_REQUIRED = ("name", "file", "metric", "setting", *_NAMES, *_COUNTS)
+_TEXTS = {"what": "a graph of your own", "source": "your own", "license": "not stated", "level": "node"}
+_LISTS = ("notes", "faults")
+_OPTIONAL = (*_TEXTS, *_LISTS, "graphs", "split")
+
+
+class FolderDataset(Dataset):
+    """The dataset in a folder that `save_dataset` wrote, or that has a ``graph.toml`` of the same form.
+
+    Masks that are saved with the graph are used as they are. A graph without masks needs a ``[split]`` table in
+    ``graph.toml``; `split_graph` then splits it by the chosen domain, which names a node attribute.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.expanduser().resolve()
+        if self.folder.is_file():
+            raise MarioError(
+                f"{folder} is a file; a dataset of your own is a folder with a {CARD_FILE}: "
+                "mario.datasets.save_dataset(data, folder) writes one"
+            )
+        if not self.folder.is_dir():
+            raise MarioError(f"there is no folder {folder}; `mario data list` lists the datasets that have a name")
+        if not (self.folder / CARD_FILE).is_file():
+            raise MarioError(f"{folder} has no {CARD_FILE}; mario.datasets.save_dataset(data, folder) writes one")
+        try:
+            table = tomllib.loads(read_text(self.folder / CARD_FILE))
+            _check(table)
+            self.path = _inside(self.folder, table["file"])
+            self.split_rule = None if "split" not in table else _rule(table["split"])
+        except (MarioError, tomllib.TOMLDecodeError) as error:
+            raise MarioError(f"{self.folder / CARD_FILE}: {error}") from None
+        facts: dict[str, Any] = dict(_TEXTS)
+        for key in table.keys() - {"file", "split"}:
+            facts[key] = tuple(table[key]) if isinstance(table[key], list) else table[key]
+        files = (RawFile(table["file"], _size(self.path)),)
+        self.card = DatasetCard(files=files, folder=self.folder.as_posix(), **facts)
+
+    def read(self, files: Sequence[Path] = ()) -> "Data":
+        """The saved graph, whose counts must be those of ``graph.toml``."""
+        from mario.graphs.mapped import load_mapped
+        from mario.graphs.store import load_graph
+
+        data = load_mapped(self.path) if self.path.is_dir() else load_graph(self.path)
+        found = _facts(data)
+        for key in (*_COUNTS, "level", "graphs"):
+            if found[key] != getattr(self.card, key):
+                raise MarioError(
+                    f"{self.folder / CARD_FILE} says {key} = {getattr(self.card, key)!r}, but {self.path.name} has "
+                    f"{found[key]!r}; save the graph again with mario.datasets.save_dataset"
+                )
+        return data
+
+    def split(self, data: "Data", *, domain: str, shift: str, split_seed: int) -> "Data":
+        """The saved masks, or those of `split_graph` with the numbers of the ``[split]`` table."""
+        from mario.graphs.splits import split_graph
+
+        masked = "train_mask" in data
+        if masked == (self.split_rule is not None):
+            has = f"has masks, so {CARD_FILE} must have no [split]" if masked else "has no train_mask and no [split]"
+            advice = "save masks with the graph, or a [split] table that says how to split it, not both"
+            raise MarioError(f"{self.folder}: the graph {has}; {advice}")
+        if self.split_rule is None:
+            data.shift, data.split_seed = shift, split_seed
+            return data
+        return split_graph(data, domain=domain, shift=shift, split_seed=split_seed, rule=self.split_rule)
+
+    def load(self, *, domain: str, shift: str, split_seed: int, root: Root = None, download: bool = True) -> "Data":
+        """The split graph; ``root`` and ``download`` are not used."""
+        return self.split(self.read(), domain=domain, shift=shift, split_seed=split_seed)
+
+    def where(self, root: Root = None) -> str:
+        """The folder."""
+        return str(self.folder)
+
+    def fetch(self, root: Root = None, *, download: bool = True) -> Path:
+        """The folder."""
+        return self.folder
+
+    def states(self, root: Root = None) -> list[FileState]:
+        """The state of the graph's file, for which there is no checksum."""
+        return [FileState(self.card.files[0], self.path, "UNKNOWN")]
+
+
+def save_dataset(
+    data: "Data",
+    folder: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    what: str = _TEXTS["what"],
+    domains: str | Sequence[str] | None = None,
+    shifts: str | Sequence[str] | None = None,
+    rule: SplitRule | None = None,
+    mapped: bool = False,
+) -> Path:
+    """Write a graph and its ``graph.toml``, so that the folder is a dataset: `load_dataset` and the commands take it.
+
+    With ``data.train_mask`` the masks are saved and used as they are. Without it the graph is split when it is loaded,
+    by `split_graph`: then ``domains`` says by what. ``data.metric`` (default ``"accuracy"``) and ``data.setting``
+    (default ``"transductive"``) are taken from the graph. Nothing is pickled.
+
+    Args:
+        data: a graph, or a set of graphs, with labels ``y``.
+        folder: a new folder, or one without a dataset.
+        name: the name in tables and messages. Default: the folder's name.
+        what: one line that describes the data.
+        domains: names of node attributes of ``data``, ``"word"`` or ``"degree"``. Default, for saved masks:
+            ``data.domain``, else ``"given"``.
+        shifts: default ``data.shift``, else ``"given"``, for saved masks; otherwise ``"covariate"``, ``"concept"`` and
+            ``"no_shift"``.
+        rule: the numbers of the split. Default: `SplitRule()`.
+        mapped: write memory-mapped arrays (`mario.graphs.save_mapped`) instead of one file, for a graph that is larger
+            than memory.
+
+    Returns:
+        The folder.
+
+    Example:
+        >>> import tempfile
+        >>> from mario.datasets import load_dataset
+        >>> with tempfile.TemporaryDirectory() as home:
+        ...     folder = save_dataset(load_dataset("good-cbas"), f"{home}/mine")
+        ...     data = load_dataset(folder)
+        >>> data.name, data.shift, int(data.train_mask.sum())
+        ('mine', 'concept', 140)
+    """
+    from mario.graphs.mapped import save_mapped
+    from mario.graphs.store import save_graph
+    from mario.graphs.validation import check_graph
+
+    home = Path(folder).expanduser()
+    if (home / CARD_FILE).exists():
+        raise MarioError(f"{home} already holds a dataset; give a new folder, as results refer to the old one by path")
+    check_graph(data)
+    masked = "train_mask" in data
+    if masked and rule is not None:
+        raise MarioError("rule is for a graph without masks, but data has train_mask; delete the masks or omit rule")
+    if not masked and not domains:
+        raise MarioError("data has no train_mask, so domains must name the attributes to split by, such as ('degree',)")
+    table: dict[str, Any] = {
+        "name": home.resolve().name if name is None else name,
+        "what": what,
+        "file": "graph" if mapped else "graph.safetensors",
+        "metric": data.get("metric", "accuracy"),
+        "setting": data.get("setting", "transductive"),
+        "domains": _listed(domains or data.get("domain") or "given"),
+        "shifts": _listed(shifts or ((data.get("shift") or "given") if masked else SHIFTS)),
+        **_facts(data),
+    }
+    if not masked:
+        table["split"] = _changed(rule or SplitRule())
+    _check(table)
+    (save_mapped if mapped else save_graph)(data, home / table["file"])
+    write_text(home / CARD_FILE, _toml(table))
+    return home
+
+
+def _listed(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _facts(data: "Data") -> dict[str, Any]:
+    from mario.graphs.graph_sets import count_graphs
+
+    if "y" not in data:
+        raise MarioError("data.y is missing; a dataset needs the labels that embeddings are evaluated with")
+    stated = data.get("num_classes")
+    return {
+        "nodes": int(data.x.size(0)),
+        "edges": int(data.edge_index.size(1)),
+        "features": int(data.x.size(1)),
+        "classes": int(data.y.max()) + 1 if stated is None else int(stated),
+        "level": "graph" if "batch" in data else "node",
+        "graphs": count_graphs(data),
+    }
+
+
+def _check(table: Mapping[str, Any]) -> None:
+    """Raise `MarioError` unless every key is known, none is missing and each has a value of its type."""
+    for key in table:
+        choose("key", key, (*_REQUIRED, *_OPTIONAL))
+    if missing := [key for key in _REQUIRED if key not in table]:
+        raise MarioError(f"missing {', '.join(missing)}; it needs {', '.join(_REQUIRED)}")
+    for key, value in table.items():
+        if key in (*_COUNTS, "graphs"):
+            right, kind = isinstance(value, int) and not isinstance(value, bool) and value >= 0, "a whole number"
+        elif key in (*_NAMES, *_LISTS):
+            texts = isinstance(value, list) and all(isinstance(text, str) and text for text in value)
+            right, kind = texts and (bool(value) or key in _LISTS), "a list of names"
+        elif key == "split":
+            right, kind = isinstance(value, dict), "a table"
+        else:
+            right, kind = isinstance(value, str) and bool(value), "a text"
+        if not right:
+            raise MarioError(f"{key} must be {kind}, got {value!r}")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", table["name"]):
+        raise MarioError(f"name must consist of letters, digits, '.', '_' and '-', got {table['name']!r}")
+    choose("setting", table["setting"], SETTINGS)
+    choose("level", table.get("level", "node"), ("node", "graph"))
+    if "split" in table:
+        for shift in table["shifts"]:
+            choose("shift", shift, SHIFTS)
+
+
+def _inside(folder: Path, file: str) -> Path:
+    path = (folder / file).resolve()
+    if not path.is_relative_to(folder) or path == folder:
+        raise MarioError(f"file must be in the folder of {CARD_FILE}, got {file!r}")
+    if not path.exists():
+        raise MarioError(f"file = {file!r}, but the folder has no such file")
+    return path
+
+
+def _rule(table: Mapping[str, Any]) -> SplitRule:
+    default = SplitRule()
+    chosen: dict[str, Any] = {}
+    for key, value in table.items():
+        choose("key of [split]", key, [field.name for field in dataclasses.fields(SplitRule)])
+        kind, due = _kind(value), _kind(getattr(default, key))
+        if kind != due and (kind, due) != ("a whole number", "a number"):
+            raise MarioError(f"{key} of [split] must be {due}, got {value!r}")
+        chosen[key] = tuple(value) if isinstance(value, list) else value
+    return SplitRule(**chosen)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, list | tuple):
+        numbers = all(_kind(part) in ("a whole number", "a number") for part in value)
+        return "a list of numbers" if numbers else "a list"
+    kinds = {bool: "true or false", int: "a whole number", float: "a number", type(None): "a name", str: "a name"}
+    return kinds.get(type(value), "another type")
+
+
+def _changed(rule: SplitRule) -> dict[str, Any]:
+    default = SplitRule()
+    return {key: value for key, value in vars(rule).items() if value != getattr(default, key)}
+
+
+def _toml(table: Mapping[str, Any]) -> str:
+    text = ""
+    for key, value in table.items():  # numbers, texts and lists have the same form in JSON and in TOML
+        text += f"\n[{key}]\n{_toml(value)}" if key == "split" else f"{key} = {json.dumps(value, ensure_ascii=False)}\n"
+    return text
+
+
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())

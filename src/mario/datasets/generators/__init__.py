@@ -1,0 +1,1 @@
+"""Generators of synthetic graphs and labels. These modules import torch."""

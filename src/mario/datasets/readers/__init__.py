@@ -1,0 +1,1 @@
+"""Parsers of published raw files. These modules import torch."""
