@@ -29,7 +29,7 @@ def test_weights_and_attributes_of_edges_count(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["x", "edge_index", "y", "train_mask"])
-def test_whatever_training_sees_counts(key: str) -> None:
+def test_all_that_training_sees_counts(key: str) -> None:
     other = graph()
     other[key] = other[key].flip(0)
     assert fingerprint(other) != fingerprint(graph()) == fingerprint(graph())

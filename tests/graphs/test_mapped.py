@@ -1,4 +1,4 @@
-"""A graph in a folder: what was saved comes back, and whatever is wrong with a folder is one clear error."""
+"""A graph in a folder: what was saved comes back, and a damaged folder gives one clear error."""
 
 import json
 import shutil
@@ -169,7 +169,7 @@ def test_weights_that_changed_are_checked(tmp_path: Path) -> None:
 
 
 def test_a_thread_may_draw_while_others_read(folder: Path) -> None:
-    """One sampler a thread; batches depend on the generator alone, whatever pages another thread lets go of."""
+    """One sampler per thread; batches depend on the generator only, not on pages that another thread drops."""
     loaded = load_mapped(folder)
     due = [RandomWalk(graph(), roots=10, length=3).sample(torch.Generator().manual_seed(seed)) for seed in range(50)]
     wrong: list[int] = []

@@ -16,7 +16,7 @@ def square(x: torch.Tensor) -> Data:
     )
 
 
-def test_nodes_edges_and_attributes_follow_in_the_order_asked() -> None:
+def test_nodes_edges_and_attributes_follow_in_the_given_order() -> None:
     x = torch.arange(8.0).view(4, 2)
     cut = subgraph(square(x), torch.tensor([3, 1, 2]))
     assert cut.edge_index.tolist() == [[1, 2], [2, 0]]

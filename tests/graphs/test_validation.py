@@ -136,6 +136,6 @@ def test_a_sound_set_of_graphs_passes_with_and_without_ptr() -> None:
         ({"domain_id": torch.tensor([2, 2, 1])}, "one int64 for each of 2 graphs"),
     ],
 )
-def test_what_is_wrong_with_a_set_of_graphs_is_said(changed: dict[str, torch.Tensor], message: str) -> None:
+def test_each_fault_of_a_set_of_graphs_is_named(changed: dict[str, torch.Tensor], message: str) -> None:
     with pytest.raises(MarioError, match=message):
         check_graph(graph_set(**changed))

@@ -135,7 +135,7 @@ def test_order_of_nodes_does_not_matter(generator: torch.Generator) -> None:
         torch.testing.assert_close(there[order][:, order], here)
 
 
-def test_block_is_rows_and_columns_in_the_order_asked_for(generator: torch.Generator) -> None:
+def test_block_is_rows_and_columns_in_the_given_order(generator: torch.Generator) -> None:
     dense = torch.rand(9, 9, generator=generator) * (torch.rand(9, 9, generator=generator) < 0.4)
     nodes = torch.tensor([7, 0, 3, 4])
     block = diffusion_block(dense.to_sparse_csr(), nodes)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch_geometric.data import Data
+from torch_geometric.nn import GCN
 from torch_geometric.transforms import BaseTransform, Compose
 
 from mario.errors import MarioError
@@ -150,6 +151,15 @@ def test_an_added_edge_has_the_weight_and_attributes_of_a_dropped_one(generator:
     assert not torch.equal(seen.edge_index, data.edge_index)
     assert torch.equal(seen.edge_weight, data.edge_weight)
     assert torch.equal(seen.edge_attr, data.edge_attr)
+
+
+@pytest.mark.parametrize("view", [*VIEWS, *OTHERS], ids=repr)
+def test_views_serve_a_plain_pyg_model(view: View, generator: torch.Generator) -> None:
+    seen = view(with_weights(90), generator)
+    assert type(seen.x) is torch.Tensor
+    out = GCN(8, 4, 2)(seen.x, seen.edge_index, edge_weight=seen.edge_weight)
+    assert out.shape == (seen.num_nodes, 4)
+    out.sum().backward()
 
 
 def test_a_view_of_ones_own_works_in_a_chain_and_in_a_dataset_transform(generator: torch.Generator) -> None:

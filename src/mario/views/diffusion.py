@@ -200,7 +200,7 @@ def _heat(spread: sp.csr_array, time: float) -> np.ndarray:
     # No entry of a power of Ã exceeds 1, so that a tail of 1e-16 is below rounding.
     shares, _ = _series("heat", time, 1e-16)
     power = np.eye(spread.shape[0])
-    total = shares[0] * power
+    total: np.ndarray = shares[0] * power
     for share in shares[1:]:
         power = spread @ power
         total += share * power

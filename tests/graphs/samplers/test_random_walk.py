@@ -68,7 +68,7 @@ def test_more_roots_than_nodes_give_the_whole_graph(generator: torch.Generator) 
     assert torch.equal(batch.edge_index, graph().edge_index)
 
 
-def test_an_epoch_holds_as_many_nodes_as_the_graph_or_the_batches_asked_for(generator: torch.Generator) -> None:
+def test_an_epoch_holds_as_many_nodes_as_the_graph_or_the_given_number_of_batches(generator: torch.Generator) -> None:
     sizes = [int(batch.num_nodes or 0) for batch in RandomWalk(graph(), roots=4, length=1).epoch(generator)]
     assert sum(sizes[:-1]) < 30 <= sum(sizes)
     assert len(list(RandomWalk(graph(), roots=4, length=1, batches=7).epoch(generator))) == 7
