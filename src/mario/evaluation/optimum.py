@@ -31,8 +31,9 @@ def logistic_optimum(
     constant in the biases, which is chosen to make their mean zero. A class without rows has a bias of minus infinity.
 
     The method is Newton's with conjugate gradients (Nocedal and Wright, Numerical Optimization, 7.1), each step solved
-    to an accuracy relative to the gradient, with backtracking. Conjugate gradients are preconditioned in the principal axes of
-    z: with the Hessian on the leading axes, and on the others with what it would be if all rows were equally uncertain.
+    to an accuracy relative to the gradient, with backtracking. Conjugate gradients are preconditioned in the principal
+    axes of z: with the Hessian on the leading axes, and on the others with what it would be if all rows were equally
+    uncertain.
 
     Args:
         z: Training rows ``[n, d]``.
@@ -156,7 +157,7 @@ class _Loss:
         return self.rows.back(weighted.addcmul_(p, weighted.sum(0), value=-1.0)).mul_(1 / self.n).addcmul_(self.l2, x)
 
     def preconditioner(self, p: Tensor) -> Callable[[Tensor], Tensor]:
-        """An approximate inverse of the Hessian: exact on the leading axes, elsewhere as if all rows were equally uncertain."""
+        """An approximate inverse of the Hessian: on all but the leading axes, as if all rows were equally uncertain."""
         classes = len(p)
         diagonal = (p - p * p).mean(1, keepdim=True).clamp_(min=1e-12) * self.spread + self.l2
         k = min(int((self.spread > self.l2[0]).sum()), LEADING // classes)
