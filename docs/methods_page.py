@@ -1,4 +1,4 @@
-"""An mkdocs hook: the page of methods is made from the registry, so that a new method is on it without an edit."""
+"""An mkdocs hook: the page of methods is generated from the registry, so that a new method needs no edit."""
 
 import inspect
 from typing import Any
@@ -40,5 +40,5 @@ def _section(name: str, cls: Any) -> str:
 
 
 def _is_own(parent: type) -> bool:
-    """Settings that all methods have stand once, under `Method`."""
+    """Settings that all methods have are listed once, under `Method`."""
     return parent.__module__.startswith("mario.") and parent.__name__ != "Method"

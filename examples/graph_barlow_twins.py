@@ -1,7 +1,7 @@
-"""A method of one's own: Graph Barlow Twins, ready to be compared with every other.
+"""A method of your own: Graph Barlow Twins, ready to be compared with all others.
 
-Run it as it is (``python examples/graph_barlow_twins.py``), or put the file into ``src/mario/methods/`` and it is in
-the command line, the tests that every method passes, the tables and the documentation.
+Run it (``python examples/graph_barlow_twins.py``), or put the file into ``src/mario/methods/``: the method is then in the
+command line, the tests that every method passes, the tables and the documentation.
 """
 
 import dataclasses
@@ -20,8 +20,8 @@ from mario.methods.two_view import DropAndMask, Side, embeddings
 class GraphBarlowTwins(DropAndMask):
     """Graph Barlow Twins (Bielak et al., Knowledge-Based Systems 2022).
 
-    The correlation between the columns of two views is drawn to the identity: what a column says is the same in both
-    views, and no two columns say the same.
+    The cross-correlation between the columns of two views is drawn to the identity: a column is the same in both views,
+    and no two columns are redundant.
 
     Example:
         >>> import mario

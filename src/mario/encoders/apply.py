@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch_geometric.data import Data
 
 from mario.encoders.protocol import FeatureEncoder
@@ -158,10 +158,10 @@ def projector_width(projector: nn.Module, in_channels: int) -> int:
 
 
 def _width(module: nn.Module, call: Callable[[nn.Module], Tensor], what: str) -> int:
-    lazy = any(isinstance(part, UninitializedTensorMixin) for part in (*module.parameters(), *module.buffers()))
+    lazy = (UninitializedParameter, UninitializedBuffer)
     try:
         with torch.no_grad():
-            if lazy:  # this pass makes its weights
+            if any(isinstance(part, lazy) for part in (*module.parameters(), *module.buffers())):  # made by a pass
                 call(module)
             return call(copy.deepcopy(module).eval()).size(1)  # a copy: a pass may change what the module counts
     except MarioError:

@@ -8,16 +8,16 @@ from torch import Tensor
 from mario.errors import MarioError
 
 TOLERANCE = 1e-10
-"""Of the gradient's norm, over the root mean square norm of a row."""
+"""Largest norm of the gradient, relative to the root mean square norm of a row."""
 STEPS = 200
 WHITENED = 1000
-"""Up to this many features or rows the spectrum of the embedding is found, to precondition with."""
+"""Up to this many features or rows, the spectrum of the embedding is computed for preconditioning."""
 LEADING = 300
-"""Weights of the leading axes, over all classes, that are preconditioned with the Hessian itself."""
+"""Number of weights of the leading axes, over all classes, that are preconditioned with the Hessian itself."""
 SAMPLED = 8192
-"""Rows that the Hessian of the leading axes is taken from, to precondition with; drawn alike each time."""
+"""Number of rows from which the Hessian of the leading axes is estimated; always the same draw."""
 BYTES = 2**28
-"""Up to this size the embedding is held in double precision; beyond it, blocks of rows are made double in each pass."""
+"""Up to this size the embedding is kept in double precision; above, blocks of rows are converted in each pass."""
 
 
 @torch.no_grad()
@@ -27,21 +27,21 @@ def logistic_optimum(
     """Weights ``[classes, d]`` and biases ``[classes]``, in double precision, at the minimum of the penalized loss.
 
     The loss is the mean cross-entropy of the rows plus l2/2 ‖W‖²; biases are free. In scikit-learn's terms C is
-    1 / (l2 n), or 2 / (l2 n) of two classes, where it holds their difference alone. The minimum is one point, but for
-    a constant in the biases, which is chosen to make their mean zero. A class that no row has would have a bias of
-    minus infinity, so that is what it gets.
+    1 / (l2 n), or 2 / (l2 n) for two classes, where it only keeps their difference. The minimum is unique up to a
+    constant in the biases, which is chosen to make their mean zero. A class without rows has a bias of minus infinity.
 
-    Newton's steps by conjugate gradients (Nocedal and Wright, Numerical Optimization, 7.1), each solved only as far as
-    the gradient still is from zero, with backtracking. Conjugate gradients are preconditioned in the principal axes of
-    z: with the Hessian on the leading axes, and on the others with what it would be if all rows were equally uncertain.
+    The method is Newton's with conjugate gradients (Nocedal and Wright, Numerical Optimization, 7.1), each step solved
+    to an accuracy relative to the gradient, with backtracking. Conjugate gradients are preconditioned in the principal
+    axes of z: with the Hessian on the leading axes, and on the others with what it would be if all rows were equally
+    uncertain.
 
     Args:
         z: Training rows ``[n, d]``.
         y: Labels ``[n]`` of two classes or more.
-        classes: How many there are.
+        classes: Number of classes.
         l2: Weight of the penalty, above zero: without it, classes that a plane separates have no optimum.
-        start: Weights and biases to begin at, such as those of an earlier checkpoint; zero by default. They change how
-            long it takes and not where it ends.
+        start: Initial weights and biases, such as those of an earlier checkpoint; zero by default. They change the
+            time it takes, not the result.
 
     Example:
         >>> z = torch.tensor([[-1.0], [1.0]])
@@ -71,10 +71,10 @@ def logistic_optimum(
 
 
 class _Rows:
-    """The rows of an embedding in double precision: centered, and in their principal axes where those are affordable.
+    """The rows of an embedding in double precision: centered, and in their principal axes if those are affordable.
 
     Neither moves the optimum: biases are free, and the penalty is the same in all axes. With fewer rows than features
-    there are as many axes as rows; the optimum is in their span, as the penalty shrinks whatever is outside.
+    there are as many axes as rows; the optimum is in their span, as the penalty shrinks everything else.
     """
 
     def __init__(self, z: Tensor) -> None:
@@ -111,12 +111,12 @@ class _Rows:
         self._blocks, self._finished = (torch.cat(blocks),), True
 
     def _rows(self) -> Iterator[Tensor]:
-        """Blocks of rows, finished or only centered; what is left to do is done to the smaller factor of a product."""
+        """Blocks of rows, finished or only centered; the other steps are applied to the smaller factor of a product."""
         for block in self._blocks:
             yield block if self._finished else block.double() - self.center
 
     def logits(self, x: Tensor) -> Tensor:
-        """Of every row, ``[classes, n]``; classes first, so that a softmax runs over neighbors in memory."""
+        """Logits of all rows, ``[classes, n]``; classes first, so that a softmax is vectorized over adjacent rows."""
         weight, bias = x[:, :-1], x[:, -1:]
         if self.basis is not None and not self._finished:
             weight = weight @ self.basis.T
@@ -157,7 +157,7 @@ class _Loss:
         return self.rows.back(weighted.addcmul_(p, weighted.sum(0), value=-1.0)).mul_(1 / self.n).addcmul_(self.l2, x)
 
     def preconditioner(self, p: Tensor) -> Callable[[Tensor], Tensor]:
-        """What undoes the Hessian on the leading axes, and elsewhere as if all rows were equally uncertain."""
+        """An approximate inverse of the Hessian: on all but the leading axes, as if all rows were equally uncertain."""
         classes = len(p)
         diagonal = (p - p * p).mean(1, keepdim=True).clamp_(min=1e-12) * self.spread + self.l2
         k = min(int((self.spread > self.l2[0]).sum()), LEADING // classes)

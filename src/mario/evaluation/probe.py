@@ -16,10 +16,10 @@ from mario.evaluation.optimum import logistic_optimum
 SOLVERS = ("adam", "optimum")
 
 BYTES = 2**28
-"""Probes that are trained together hold no more than this, unless a single one does."""
+"""Memory of the probes that are trained together, unless a single one needs more."""
 
 ROWS = 2**16
-"""Predictions are made in blocks of this many rows."""
+"""Predictions are computed in blocks of this many rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +27,8 @@ class LinearProbe:
     """One linear layer trained on the training nodes: by Adam, the paper's protocol, or to its optimum.
 
     With ``solver="adam"`` the mean cross-entropy of all training nodes takes ``epochs`` steps, and the last one counts;
-    the default is what MARIO's released code takes, 100 passes over ten subgraphs. A tenth of them leaves the layer far
-    from its optimum where embeddings are small.
+    the default is that of MARIO's released code, 100 passes over ten subgraphs. A tenth of them leaves the layer far
+    from its optimum if embeddings are small.
     With ``solver="optimum"`` it is brought to its minimum, with a penalty of l2/2 ‖W‖², by a second-order method;
     ``epochs``, ``lr`` and the seed then have no effect.
 
@@ -66,8 +66,8 @@ class LinearProbe:
             zs: Training rows, of an embedding for each seed, or of one for all seeds.
             y: Labels of the training rows, the same for all.
             zs_all: The rows to predict, of the same embeddings.
-            classes: How many there are.
-            seeds: Of the probes. To the optimum a probe starts from where the one before it ended.
+            classes: Number of classes.
+            seeds: For the probes. With ``solver="optimum"`` a probe starts from the result of the one before it.
         """
         check_many(zs, y, zs_all, classes, seeds)
         dtype = torch.float64 if zs[0].dtype == torch.float64 else torch.float32
@@ -164,7 +164,7 @@ Probe = LinearProbe | LogisticProbe
 
 
 def check_many(zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classes: int, seeds: Sequence[int]) -> None:
-    """Whether embeddings, labels and seeds belong together and can be learned from."""
+    """Raise a :class:`MarioError` unless embeddings, labels and seeds fit together."""
     if len(zs) != len(zs_all) or len(zs) not in (1, len(seeds)) or len(seeds) == 0:
         raise MarioError(
             f"probes need an embedding for each seed, or one for all: got {len(zs)} for training and {len(zs_all)} to "
