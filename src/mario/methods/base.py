@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from mario.encoders import ENCODERS, Encoder, FeatureEncoder, Projector
-from mario.encoders.apply import EDGE_INPUTS, encode, encoder_width, takes
+from mario.encoders import ENCODERS, Encoder, Projector
+from mario.encoders.apply import EDGE_INPUTS, encode, encoder_width, takes, takes_features
 from mario.encoders.propagation import forget
 from mario.errors import MarioError
 from mario.graphs import check_graph, training_graph
@@ -295,7 +295,7 @@ class Method(Estimator, nn.Module):
     @property
     def takes_features(self) -> bool:
         """Whether the encoder takes sparse features and features in parts, and all its randomness is the generator's."""
-        return isinstance(self.encoder_, FeatureEncoder)
+        return takes_features(self.encoder_)
 
     def sampler(self, graph: Data) -> Sampler:
         """Training batches of ``graph``; walks and neighborhoods reach as far as the encoder is deep."""

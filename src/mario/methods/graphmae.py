@@ -68,7 +68,9 @@ class GraphMAE(Method):
                 return {}
         else:
             scored = masked
-        loss = scaled_cosine_error(self.decode(h, batch.edge_index, masked, scored), x[scored], self.exponent)
+        loss = scaled_cosine_error(
+            self.decode(h, batch.edge_index, masked, scored, batch.get("edge_weight")), x[scored], self.exponent
+        )
         loss.backward()
         return {"loss": loss.item()}
 
@@ -88,7 +90,9 @@ class GraphMAE(Method):
         corrupted[token.to(x.device)] = self.mask_token_
         return masked.to(x.device), corrupted
 
-    def decode(self, h: Tensor, edge_index: Tensor, masked: Tensor, rows: Tensor) -> Tensor:
+    def decode(
+        self, h: Tensor, edge_index: Tensor, masked: Tensor, rows: Tensor, edge_weight: Tensor | None = None
+    ) -> Tensor:
         """Features of ``rows``, reconstructed with the embeddings of ``masked`` nodes hidden from the decoder."""
         rebuilt: Tensor
         if self.decoder != "mlp":
@@ -99,5 +103,6 @@ class GraphMAE(Method):
             rebuilt = self.decoder_(h, edge_index)[rows]
         else:
             # A GCN layer, P(HW) + b, as (PH)W + b: only the rows that are scored get as many columns as the features.
-            rebuilt = self.decoder_(propagation_of(edge_index, h.size(0), dtype=h.dtype)(h)[rows])
+            propagate = propagation_of(edge_index, h.size(0), dtype=h.dtype, edge_weight=edge_weight)
+            rebuilt = self.decoder_(propagate(h)[rows])
         return rebuilt

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario.contrast import Discriminator, ProjectedDot, node_summary_loss, summarize
-from mario.encoders import FeatureEncoder
-from mario.encoders.apply import encode, takes
+from mario.encoders.apply import encode, takes, takes_features
 from mario.encoders.propagation import entries
 from mario.errors import MarioError
 from mario.graphs.features import take_rows
@@ -118,7 +117,7 @@ class MVGRL(TwoView):
     def encode_diffused(self, data: Data, matrix: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """The output of the second encoder for the nodes of ``data``, along the entries of a diffusion matrix."""
         matrix = matrix.to(data.x.device, data.x.dtype)
-        if isinstance(self.diffusion_encoder_, FeatureEncoder):
+        if takes_features(self.diffusion_encoder_):
             return encode(self.diffusion_encoder_, Data(x=data.x, edge_index=matrix), generator)
         view = Data(x=data.x, edge_index=entries(matrix), edge_weight=matrix.values())
         return encode(self.diffusion_encoder_, view, generator)
