@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 
 from mario.contrast import Discriminator, ProjectedDot, node_summary_loss, summarize
 from mario.encoders import FeatureEncoder
+from mario.encoders.adjacency import entries
 from mario.encoders.apply import encode, takes
-from mario.encoders.propagation import entries
 from mario.errors import MarioError
 from mario.graphs.features import take_rows
 from mario.graphs.subgraph import count_nodes
