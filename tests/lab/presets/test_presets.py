@@ -6,11 +6,11 @@ import tomllib
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from mario import datasets
 from mario.datasets import CATALOG
 from mario.errors import MarioError
 from mario.lab.presets import RECIPE_SETTINGS, complete_settings, dataset_settings, file_settings, settings_of
@@ -361,6 +361,13 @@ def test_a_plug_in_method_brings_its_presets(toy: type[Method], tmp_path: Path) 
     assert file_settings("toy", "mine", "a", "no_shift") == {"epochs": 4}, "the nearest, as the dataset lists none"
 
 
+def plug_in(presets_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register a dataset ``mine`` that has this file, until the end of the test."""
+    card = dataclasses.replace(CATALOG["good-cbas"], name="mine")
+    mine = type("Mine", (datasets.Dataset,), {"card": card, "presets_file": presets_file})
+    monkeypatch.setitem(datasets.REGISTRY, "mine", mine())
+
+
 def test_a_plug_in_dataset_brings_its_presets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
@@ -374,7 +381,7 @@ def test_a_plug_in_dataset_brings_its_presets(tmp_path: Path, monkeypatch: pytes
         methods.grace = { lr = 0.25, word.concept = { tau = 0.9 } }
         """
     )
-    monkeypatch.setitem(CATALOG, "mine", SimpleNamespace(presets_file=path))
+    plug_in(path, monkeypatch)
     cora = file_settings("grace", "good-cora", "word", "concept")
     changed = {"roots": 77, "probe_epochs": 9, "lr": 0.25, "tau": 0.9}
     assert file_settings("grace", "mine", "word", "concept") == {**cora, **changed}
@@ -420,7 +427,7 @@ def test_a_wrong_file_of_a_dataset_is_one_clear_error(
 ) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    monkeypatch.setitem(CATALOG, "mine", SimpleNamespace(presets_file=path))
+    plug_in(path, monkeypatch)
     with pytest.raises(MarioError, match=message):
         file_settings("dgi", "mine", "a", "b")
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mario.datasets import REGISTRY as DATASETS
 from mario.errors import MarioError
 from mario.files import read_toml
-from mario.datasets import CATALOG
 from mario.lab.presets.settings import parse_given, settings_of
 from mario.methods import REGISTRY, TwoView, find
 from mario.methods.recipe import WithRecipe
@@ -128,7 +128,7 @@ def _domains(table: Mapping[str, Any]) -> dict[str, Any]:
 def _dataset_tables(dataset: str) -> dict[str, Any]:
     """Our sections, and those of the plug-in that brings the dataset."""
     ours = _tables(_OURS / "datasets.toml")
-    path = getattr(CATALOG.get(dataset), "presets_file", None)
+    path = DATASETS[dataset].presets_file if dataset in DATASETS else None
     if path is None:
         return ours
     theirs = _tables(Path(path))
