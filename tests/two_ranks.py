@@ -80,7 +80,6 @@ class _Pool:
 
 def _serve(rank: int, store: str, pipe: multiprocessing.connection.Connection) -> None:
     torch.set_num_threads(1)
-    os.environ["MARIO_TUNING"] = "off"
     sys.path.insert(0, str(Path(__file__).parent))
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
     while True:

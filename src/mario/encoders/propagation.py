@@ -7,7 +7,6 @@ The matrix is made once for all the layers of an encoder, and its transpose, for
 import threading
 import warnings
 from collections.abc import Callable
-from functools import cache, partial
 from typing import Any, Literal, TypeVar, get_args
 
 import scipy.sparse as sp
@@ -17,7 +16,6 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from mario.errors import MarioError
-from mario.tuning import fastest
 
 Normalization = Literal["symmetric", "mean", "sum"]
 _CSR = tuple[Tensor, Tensor, Tensor]  # starts of the rows, columns, values
@@ -36,7 +34,7 @@ class Propagation:
     """A linear map of messages: row i of the result is the weighted sum of the rows that reach node i.
 
     Made by :meth:`of` and :meth:`from_matrix`. The gradient multiplies by the transpose, which is made at the first
-    backward and kept. Which product is used is measured once per machine and size (:func:`mario.tuning.fastest`).
+    backward and kept.
 
     Attributes:
         shape: Number of nodes that receive, number of nodes that send.
@@ -187,25 +185,10 @@ class Propagation:
 
 def _quickest(csr: _CSR, x: Tensor) -> str:
     """The name of the quickest product for a matrix and features of these sizes."""
-    crow, col, value = csr
     products = dict(_PRODUCTS)
     if x.device.type == "cpu" and x.dtype not in (torch.float32, torch.float64):
         del products["csr"]  # torch has none
-    default = next(iter(products))
-    if col.numel() * x.size(1) < _SMALL:
-        return default
-
-    @cache  # made only if something is measured
-    def sample() -> _CSR:
-        # The first rows stand for all: they too read from everywhere in x.
-        rows = int((crow <= _SAMPLE // x.size(1)).sum().clamp_max(crow.numel() - 1))
-        last = int(crow[rows])
-        return crow[: rows + 1], col[:last], value[:last]
-
-    calls = {name: partial(lambda product: product(sample(), x), product) for name, product in products.items()}
-    nodes, each, width = _bucket(x.size(0)), _bucket(col.numel() // (crow.numel() - 1)), _bucket(x.size(1))
-    key = f"propagate {nodes} nodes, {each} neighbors, {width} wide, {x.dtype}, {x.device.type}"
-    return fastest(key, calls, default)
+    return next(iter(products))
 
 
 class _Product(torch.autograd.Function):

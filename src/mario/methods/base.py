@@ -23,7 +23,6 @@ from mario.graphs import check_graph, training_graph
 from mario.graphs.fingerprint import fingerprint
 from mario.graphs.paging import mapping_of, release
 from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk
-from mario.memory import give_back_large_blocks
 from mario.methods.settings import check_settings, setting
 from mario.training import SCHEDULES, Sampler, train
 
@@ -154,7 +153,6 @@ class Method(nn.Module):
         """Make the networks with weights drawn from ``seed``, leaving torch's default generator as it was."""
         self.in_channels_ = in_channels
         self.num_classes_ = num_classes
-        give_back_large_blocks()
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs too
             self.build(in_channels, num_classes)
