@@ -16,9 +16,6 @@ MANY, SMALL_TILE, LARGE_TILE = 2048, 384, 448
 # The forward pass keeps its first tiles for the backward pass, up to this many bytes, and recomputes the others. If it
 # could keep less than a quarter of them (float32: above 5,792 nodes), it keeps none: not worth the memory.
 KEEP = 64 * 2**20
-# Kept tiles share allocations of this many bytes: freeing and allocating many small blocks in each step makes glibc
-# return memory to the system and ask for it again.
-SLAB = 16 * 2**20
 
 
 def tile_side(nodes: int) -> int:
@@ -161,7 +158,7 @@ class Tiles:
         """
         room, done = self._room(self.wide), len(kept)
         narrow = room if self.wide == self.z[0].dtype else self._room(self.z[0].dtype)
-        rows, left, slab = -1, room, room[:0]
+        rows, left = -1, room
         for count, (a, b) in enumerate(self._pairs()):
             if count < done:
                 yield a, b, kept[count]
@@ -171,10 +168,7 @@ class Tiles:
             shape = (left.size(0), self.z[b].size(1))
             size = shape[0] * shape[1]
             keep -= size * room.element_size()
-            if keep >= 0 and slab.numel() < size:
-                slab = room.new_empty(max(size, min(SLAB, self.bytes) // room.element_size()))
-            tile, slab = (room[:size], slab) if keep < 0 else (slab[:size], slab[size:])
-            tile = tile.view(shape)
+            tile = (room[:size] if keep < 0 else room.new_empty(size)).view(shape)
             product = tile if narrow is room else narrow[:size].view(shape)
             self._multiply(left, self.z[b], product, symmetric=a == b)
             if product is not tile:
