@@ -131,7 +131,9 @@ def main() -> None:
     if len(given.trees) != 2:
         options.error("two source trees are needed: OLD/src NEW/src")
     sizes = given.sizes or ([300] if given.quick else list(ROUNDS))
-    print(f"{'method':8}{'nodes':>7}{'old':>10}{'new':>10}{'new/old':>9}  {'quartiles':15}{'peak old':>10}{'new':>10}  loss")
+    print(
+        f"{'method':8}{'nodes':>7}{'old':>10}{'new':>10}{'new/old':>9}  {'quartiles':15}{'peak old':>10}{'new':>10}  loss"
+    )
     for nodes in sizes:
         for name in given.methods:
             words = [name, str(nodes), *(["--as-command-line"] if given.as_command_line else [])]

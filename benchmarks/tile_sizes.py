@@ -38,7 +38,10 @@ def main() -> None:
         fastest = min(cpu.values())
         relative = {side: round(took / fastest, 3) for side, took in cpu.items()}
         rows.append({"nodes": nodes, "width": width, "cpu": cpu, "relative": relative, "used": used[nodes]})
-        print(f"{nodes:>6} nodes, width {width}: fastest {1e3 * fastest:.1f} ms, {relative}, used {used[nodes]}", flush=True)
+        print(
+            f"{nodes:>6} nodes, width {width}: fastest {1e3 * fastest:.1f} ms, {relative}, used {used[nodes]}",
+            flush=True,
+        )
     save(given, "tile_sizes", {"rows": rows})
 
 

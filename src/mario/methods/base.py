@@ -22,9 +22,9 @@ from mario.files import write_whole
 from mario.graphs import check_graph, training_graph
 from mario.graphs.fingerprint import fingerprint
 from mario.graphs.paging import mapping_of, release
-from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk
+from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk, Sampler
 from mario.methods.settings import check_settings, setting
-from mario.training import SCHEDULES, Sampler, train
+from mario.training import SCHEDULES, train
 
 REGISTRY: dict[str, type["Method"]] = {}
 _CLUSTER = 200  # nodes of a cluster, about

@@ -10,11 +10,11 @@ from torch_geometric.data import Data
 
 from mario.contrast import Discriminator, ProjectedDot, node_summary_loss, summarize
 from mario.graphs.features import take_rows
+from mario.graphs.samplers import Sampler
 from mario.graphs.subgraph import count_nodes
 from mario.methods.base import register
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView
-from mario.training import Sampler
 from mario.views import diffusion_block, diffusion_matrix
 
 
