@@ -1,12 +1,12 @@
 """Training steps of two source trees side by side: CPU time and peak memory.
 
-    python -m benchmarks.before_after OLD/src NEW/src [--quick] [--sizes 700 4000 8000] [--as-command-line]
+    python -m benchmarks.before_after OLD/src NEW/src [--quick] [--sizes 700 4000 8000] [--plain]
 
 Each tree trains in a child process of its own, one thread, on the same random graph with the same seed. The children
 take turns step by step, in alternating order, so that other load on the machine meets both. For each method and size
 the table shows the median CPU time of a step, the median of the ratios new/old over rounds with their quartiles, and
-the peak resident memory of each child. ``--as-command-line`` applies the process settings of the ``mario`` command
-(``mario.lab.process``) in trees that have them.
+the peak resident memory of each child. Children apply the process settings of the ``mario`` command
+(`mario.lab.process`) if their tree has them; with ``--plain`` they do not, as in a user's own program.
 """
 
 import argparse
@@ -25,7 +25,7 @@ METHODS = ("GRACE", "MARIO")
 ROUNDS = {700: 40, 4_000: 12, 8_000: 6}
 
 
-def child(name: str, nodes: int, as_command_line: bool) -> None:
+def child(name: str, nodes: int, plain: bool) -> None:
     """One training step per line read from standard input; answers with the CPU seconds and peak bytes so far."""
     import time
 
@@ -36,7 +36,7 @@ def child(name: str, nodes: int, as_command_line: bool) -> None:
     from mario.training import train
 
     torch.set_num_threads(1)
-    if as_command_line:
+    if not plain:
         _set_up_process()
     method = getattr(mario, name)(sampling="full", epochs=100_000, steps_per_epoch=1)
     graph = method.prepare(random_graph(nodes), seed=0, device="cpu")
@@ -122,26 +122,25 @@ def main() -> None:
     options.add_argument("--methods", nargs="+", default=METHODS)
     options.add_argument("--rounds", type=int, help="steps of each tree (40, 12 and 6)")
     options.add_argument("--quick", action="store_true", help="one small size, few rounds")
-    options.add_argument("--as-command-line", action="store_true", help="with the process settings of the command line")
+    options.add_argument("--plain", action="store_true", help="without the process settings of the command line")
     options.add_argument("--child", nargs=2, metavar=("METHOD", "NODES"), help="internal")
     given = options.parse_args()
     if given.child:
-        child(given.child[0], int(given.child[1]), given.as_command_line)
+        child(given.child[0], int(given.child[1]), given.plain)
         return
     if len(given.trees) != 2:
         options.error("two source trees are needed: OLD/src NEW/src")
     sizes = given.sizes or ([300] if given.quick else list(ROUNDS))
-    print(
-        f"{'method':8}{'nodes':>7}{'old':>10}{'new':>10}{'new/old':>9}  {'quartiles':15}{'peak old':>10}{'new':>10}  loss"
-    )
+    columns = f"{'method':8}{'nodes':>7}{'old':>12}{'new':>12}{'new/old':>9}  {'quartiles':15}{'peak old':>10}{'new':>10}"
+    print(f"{columns}  loss of the last step")
     for nodes in sizes:
         for name in given.methods:
-            words = [name, str(nodes), *(["--as-command-line"] if given.as_command_line else [])]
+            words = [name, str(nodes), *(["--plain"] if given.plain else [])]
             rounds = given.rounds or (4 if given.quick else ROUNDS.get(nodes, 6))
             found = compare(*given.trees, words, rounds)
             low, high = found["quartiles"]
             peaks = "".join(f"{held / MIB:>6.0f} MiB" for held in found["bytes"])
-            times = f"{1e3 * found['old']:>7.1f} ms{1e3 * found['new']:>7.1f} ms{found['ratio']:>9.3f}"
+            times = f"{1e3 * found['old']:>9.1f} ms{1e3 * found['new']:>9.1f} ms{found['ratio']:>9.3f}"
             losses = " ".join(f"{loss:.6f}" for loss in found["losses"])
             print(f"{name:8}{nodes:>7}{times}  {low:.3f} to {high:.3f} {peaks}  {losses}", flush=True)
 

@@ -5,7 +5,6 @@ import importlib.util
 import inspect
 import io
 import multiprocessing.connection
-import os
 import sys
 import tempfile
 import traceback

@@ -59,7 +59,7 @@ def test_unknown_before_it_is_registered() -> None:
     for words in ({"estimator": "nwj"}, {"cmi_estimator": "nwj"}):
         with pytest.raises(MarioError, match=f"{next(iter(words))} must be one of info_nce, .*got 'nwj'"):
             mario.MARIO(**words)
-    with pytest.raises(MarioError, match="estimator must be one of info_nce, .*got 'nwj'"):
+    with pytest.raises(MarioError, match=r"estimator must be one of info_nce, .*got 'nwj'"):
         estimate(torch.eye(2), torch.eye(2), 0.5, "nwj")
-    with pytest.raises(MarioError, match="cmi_estimator must be one of .*got 'alignment_uniformity'"):
+    with pytest.raises(MarioError, match=r"cmi_estimator must be one of .*got 'alignment_uniformity'"):
         mario.MARIO(cmi_estimator="alignment_uniformity")

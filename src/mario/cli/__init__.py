@@ -12,6 +12,7 @@ import typer
 from mario.cli import data
 from mario.errors import MarioError, RunFailedError
 from mario.graphs.catalog import CATALOG
+from mario.lab.process import return_freed_memory
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -352,6 +353,7 @@ def main() -> None:
     """The ``mario`` command: errors in one line, exit codes as the help says."""
     debug = "--debug" in sys.argv
     sys.argv[1:] = [word for word in sys.argv[1:] if word != "--debug"]
+    return_freed_memory()
     try:
         app()
     except MarioError as error:
