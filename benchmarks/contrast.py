@@ -18,8 +18,7 @@ from torch import Tensor
 
 from benchmarks.limits import matmul_rate
 from benchmarks.measuring import cpu_seconds, forget_peak, in_child, in_turns, medians, parser, resident, save
-from benchmarks.reference import conditional_mi as plain_conditional
-from benchmarks.reference import info_nce as plain_info_nce
+from benchmarks.reference import conditional_mi as plain_conditional, info_nce as plain_info_nce
 from mario.contrast import conditional_mi, info_nce
 
 TAU, DIM, CLUSTERS = 0.5, 300, 100

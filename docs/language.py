@@ -10,11 +10,25 @@ import sys
 from pathlib import Path
 
 SUFFIXES = (".py", ".md", ".toml", ".j2", ".js", ".cff", ".yml")
-PLACES = ("src", "docs", "benchmarks", "examples", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", "mkdocs.yml")
+PLACES = (
+    "src",
+    "docs",
+    "benchmarks",
+    "examples",
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "Makefile",
+    "mkdocs.yml",
+)
 SKIPPED = ("docs/language.py", "docs/report/")
 
-_THING = r"(node|graph|run|step|epoch|dataset|method|edge|row|case|machine|rank|second|process|feature|domain|column|split)"
-_COUNTED = r"(row|vector|step|second|label|class|entry|line|table|seed|pair|byte|bool|int64|run|file|folder|card|entries)s?"
+_THING = (
+    r"(node|graph|run|step|epoch|dataset|method|edge|row|case|machine|rank|second|process|feature|domain|column|split)"
+)
+_COUNTED = (
+    r"(row|vector|step|second|label|class|entry|line|table|seed|pair|byte|bool|int64|run|file|folder|card|entries)s?"
+)
 MARKS = {
     r"\b(would|will|may|might) do\b(?! (so|the|it|this|that|something|anything))": "name what to use",
     r"\btold apart\b|\btells? apart\b": "distinguish",

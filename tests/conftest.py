@@ -5,8 +5,6 @@ from pathlib import Path
 
 # Tests and the commands they start run side by side on few cores: threads that wait for one another only spin.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# What is quickest here is no part of a test, and measuring it is no use of a test's time.
-os.environ["MARIO_TUNING"] = "off"
 
 import pytest
 import torch

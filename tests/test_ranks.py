@@ -180,7 +180,7 @@ with ranks.running():
 def test_a_lost_rank_is_told(tmp_path: Path) -> None:
     (tmp_path / "losing.py").write_text(LOSING)
     _, said = torchrun(tmp_path / "losing.py")
-    assert "rank lost at step 7: rank 0 of 2 hears no more from another (" in said
+    assert "rank lost at step 7: rank 0 of 2 lost the connection to another (" in said
     assert "torchrun --max-restarts resumes from the checkpoint" in said
 
 

@@ -5,7 +5,6 @@ import importlib.util
 import inspect
 import io
 import multiprocessing.connection
-import os
 import sys
 import tempfile
 import traceback
@@ -80,7 +79,6 @@ class _Pool:
 
 def _serve(rank: int, store: str, pipe: multiprocessing.connection.Connection) -> None:
     torch.set_num_threads(1)
-    os.environ["MARIO_TUNING"] = "off"
     sys.path.insert(0, str(Path(__file__).parent))
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
     while True:

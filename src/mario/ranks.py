@@ -1,7 +1,7 @@
-"""The processes that train one model together, started by ``torchrun``; in a single process nothing here does anything.
+"""The processes (ranks) that train one model together, started by ``torchrun``.
 
-A rank is one of them. All ranks have to call these functions in the same order, each with a tensor of the same shape
-unless said otherwise.
+All ranks have to call these functions in the same order, with tensors of the same shape unless stated otherwise. In a
+single process all functions are no-ops.
 """
 
 import functools
@@ -9,10 +9,9 @@ import os
 import re
 import signal
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -27,16 +26,15 @@ T = TypeVar("T")
 # How long a rank waits for another. Rank 0 evaluates alone, which may take hours on a large graph; a rank that died is
 # noticed at once, as its connections close.
 _PATIENCE = timedelta(days=1)
-# Seconds that a rank waits for a message without going to sleep, for as long as others of one step may be late.
-_AWAKE = 0.05
-# Up to so many ranks and bytes, a sum is a gather.
+# How long a rank waits for an answer at the rendezvous before it checks whether rank 0 has been restarted.
+_ANSWER = timedelta(seconds=1)
+# Up to this many ranks and bytes, a sum is a gather.
 _FEW, _SHORT = 4, 2**17
-_give_way: Callable[[], object] = getattr(os, "sched_yield", functools.partial(time.sleep, 0))
 _ENVIRONMENT = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 class RankLostError(RunFailedError):
-    """Another rank has gone: the job cannot go on without it."""
+    """Another rank has died: the job cannot continue without it."""
 
     def __init__(self, detail: str, where: str = "") -> None:
         self.detail = detail
@@ -56,7 +54,7 @@ def size() -> int:
 
 
 def rank() -> int:
-    """Which of the ranks this is, from 0."""
+    """The number of this rank, from 0."""
     return dist.get_rank() if _joined() else 0
 
 
@@ -65,11 +63,11 @@ def sum_(tensor: Tensor) -> Tensor:
     if size() == 1:
         return tensor
     if size() <= _FEW and tensor.numel() * tensor.element_size() <= _SHORT:
-        # Every rank hears all and adds for itself, in the same order: one turn, where a reduction takes two.
+        # Every rank receives all parts and adds them in the same order: one exchange, where a reduction takes two.
         return tensor.copy_(stacked(tensor).sum(0))
     same = tensor.detach().contiguous()
     with _noticing_loss():
-        _arrive(dist.all_reduce(same, async_op=True))
+        dist.all_reduce(same)
     if same.data_ptr() != tensor.data_ptr():
         tensor.copy_(same)
     return tensor
@@ -87,14 +85,14 @@ def stacked(tensor: Tensor) -> Tensor:
         return tensor.unsqueeze(0)
     out = tensor.new_empty((size(), *tensor.shape))
     with _noticing_loss():
-        _arrive(dist.all_gather(list(out.unbind()), tensor.contiguous(), async_op=True))
+        dist.all_gather(list(out.unbind()), tensor.contiguous())
     return out
 
 
 def rows(z: Tensor, counts: list[int] | None = None) -> Tensor:
-    """The rows of all ranks in the order of ranks, which may have different numbers of them; without a gradient.
+    """The rows of all ranks, in the order of ranks; their numbers of rows may differ. Without a gradient.
 
-    ``counts``, the number of rows of each rank, saves one exchange where it is known.
+    ``counts``, the number of rows of each rank, saves one exchange if it is known.
     """
     z = z.detach()
     if size() == 1:
@@ -111,7 +109,7 @@ def row_counts(count: int) -> list[int]:
 
 
 def objects(value: T) -> list[T]:
-    """The values of all ranks, which may be anything that can be pickled."""
+    """The values of all ranks; any value that can be pickled."""
     if size() == 1:
         return [value]
     gathered: list[Any] = [None] * size()
@@ -121,7 +119,7 @@ def objects(value: T) -> list[T]:
 
 
 def first(work: Callable[[], T]) -> T:
-    """What ``work`` returns on rank 0, on all ranks; an error there is raised on all of them."""
+    """The result of ``work``, which runs on rank 0 only; an error there is raised on all ranks."""
     if size() == 1:
         return work()
     outcome: list[Any] = [None]
@@ -142,7 +140,7 @@ def first(work: Callable[[], T]) -> T:
 
 @torch.no_grad()
 def equalize_(tensors: Iterable[Tensor]) -> None:
-    """Give all ranks the values of rank 0, in place, in one message for each type of number."""
+    """Give all ranks the values of rank 0, in place, with one message per dtype."""
     if size() == 1:
         return
     by_type: dict[torch.dtype, list[Tensor]] = {}
@@ -160,9 +158,8 @@ def equalize_(tensors: Iterable[Tensor]) -> None:
 def sum_gradients(parameters: Iterable[nn.Parameter], share: float | None = None, *, sound: bool = True) -> bool:
     """Sum the gradients of ``parameters`` over all ranks, in one message; with a ``share``, their mean by shares.
 
-    A rank that had nothing to learn from has no share. A parameter that has a gradient on one rank only has it
-    everywhere afterwards; without any it keeps none. Returns whether ``sound``, which travels along, was true on all
-    ranks.
+    A rank without training data has share 0. A parameter that has a gradient on some ranks gets the sum on all; one
+    without any keeps none. Returns whether ``sound``, sent in the same message, was true on all ranks.
     """
     every = list(parameters)
     if size() == 1 or not every:
@@ -183,9 +180,9 @@ def sum_gradients(parameters: Iterable[nn.Parameter], share: float | None = None
 
 @contextmanager
 def running(device: str = "auto") -> Iterator[None]:
-    """Join the other ranks that ``torchrun`` started, and leave them at the end; without ``torchrun`` do nothing.
+    """Join the other ranks that ``torchrun`` started, and leave them at the end; without ``torchrun`` a no-op.
 
-    On a GPU, unless ``device`` is ``cpu``, ranks speak by nccl and each has the GPU of its local rank, else by gloo.
+    With GPUs, unless ``device`` is ``cpu``, ranks use nccl and the GPU of their local rank; otherwise gloo.
 
     Example:
         >>> with running():
@@ -201,7 +198,7 @@ def running(device: str = "auto") -> Iterator[None]:
         if local >= torch.cuda.device_count():
             raise MarioError(
                 f"there are {torch.cuda.device_count()} GPUs here and this is local rank {local}: "
-                "start as many ranks a machine as it has GPUs, or use --device cpu"
+                "start as many ranks per machine as it has GPUs, or use --device cpu"
             )
         torch.cuda.set_device(local)
     try:
@@ -223,7 +220,7 @@ def running(device: str = "auto") -> Iterator[None]:
         with _ending_in_words():
             yield
     except BaseException:
-        if not on_gpu:  # nccl would wait for the ranks that are gone
+        if not on_gpu:  # nccl would wait for the ranks that died
             dist.destroy_process_group()
         raise
     dist.destroy_process_group()
@@ -231,7 +228,7 @@ def running(device: str = "auto") -> Iterator[None]:
 
 @contextmanager
 def telling(where: Callable[[], str]) -> Iterator[None]:
-    """Add to the error for a lost rank ``where`` it was noticed, such as "at step 7"."""
+    """Add ``where`` it was noticed, such as "at step 7", to the error for a lost rank."""
     try:
         yield
     except RankLostError as error:
@@ -240,7 +237,7 @@ def telling(where: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def _ending_in_words() -> Iterator[None]:
-    """Turn torchrun's signal to end, which may come before a lost rank is noticed, into the same error."""
+    """Turn torchrun's termination signal, which may come before a lost rank is noticed, into the same error."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -259,26 +256,27 @@ def _ending_in_words() -> Iterator[None]:
 
 
 def _fresh(store: "dist.Store", rank_: int, size_: int) -> "dist.Store":
-    """A part of ``store`` that no earlier start of the same job has written in.
+    """A part of ``store`` that no earlier start of the same job has written to.
 
-    After a restart torchrun hands out the store of the start before, with the addresses of its ranks, which are gone.
-    Rank 0 names the part; the others say that they have seen the name, and it is good if rank 0 has heard just them.
+    After a restart torchrun may pass on the store of the start before, with the addresses of ranks that are gone. Rank
+    0 names a new part, the others announce themselves in it, and rank 0 answers each of them. A name from an earlier
+    start gets no answer, so the rank looks for a new one.
     """
     me = uuid.uuid4().hex
     if rank_ == 0:
         store.set("mario/part", me)
-        heard = [f"mario/{me}/{other}" for other in range(1, size_)]
-        store.wait(heard, _PATIENCE)
-        store.set(f"mario/{me}/all", " ".join(store.get(key).decode() for key in heard))
+        announced = [f"mario/{me}/{other}" for other in range(1, size_)]
+        store.wait(announced, _PATIENCE)
+        for key in announced:
+            store.set(f"mario/{me}/{store.get(key).decode()}", "")
         return dist.PrefixStore(f"mario/{me}", store)
     while True:
         store.wait(["mario/part"], _PATIENCE)
         part = store.get("mario/part").decode()
         store.set(f"mario/{part}/{rank_}", me)
-        while store.get("mario/part").decode() == part:
-            if store.check([f"mario/{part}/all"]) and me in store.get(f"mario/{part}/all").decode():
-                return dist.PrefixStore(f"mario/{part}", store)
-            time.sleep(0.02)
+        with suppress(dist.DistStoreError):
+            store.wait([f"mario/{part}/{me}"], _ANSWER)
+            return dist.PrefixStore(f"mario/{part}", store)
 
 
 def _joined() -> bool:
@@ -286,22 +284,10 @@ def _joined() -> bool:
 
 
 def _device() -> torch.device:
-    """Where a tensor has to be for the other ranks to get it."""
+    """The device of tensors that are sent to other ranks."""
     if _joined() and dist.get_backend() == "nccl":
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")
-
-
-@torch.no_grad()
-def _arrive(message: Any) -> None:
-    """Wait for ``message``, a short while awake: a core that sleeps between two messages of a step wakes up late.
-
-    Not for nccl's, which the GPU waits for while this process goes on.
-    """
-    until = time.monotonic() + (_AWAKE if dist.get_backend() == "gloo" else 0.0)
-    while not message.is_completed() and time.monotonic() < until:
-        _give_way()
-    message.wait()
 
 
 @contextmanager
@@ -309,10 +295,10 @@ def _noticing_loss() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # gloo's own errors have no type of their own
-        raise RankLostError(f"rank {rank()} of {size()} hears no more from another ({_line(error)})") from error
+        raise RankLostError(f"rank {rank()} of {size()} lost the connection to another ({_line(error)})") from error
 
 
 def _line(error: Exception) -> str:
-    """What an error says, without the place in gloo's source and its advice."""
+    """The message of an error, without the location in gloo's source and its advice."""
     said = re.sub(r"^\[[^]]*\] ", "", (str(error).strip() or type(error).__name__).splitlines()[0])
     return said.split(". ")[0]

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from mario import ranks
 from mario.contrast import Prototypes, info_nce, sinkhorn, swapped_prediction, tiles
-from mario.contrast.across_ranks import gathered, gathered_info_nce, summed
+from mario.contrast.across_ranks import gathered, summed
 from two_ranks import on_two_ranks
 
 
@@ -21,9 +21,9 @@ def part(rank: int, first: int) -> slice:
 
 
 def own_nce(rank: int, first: int, nodes: int, tau: float, dtype: torch.dtype, tile: int) -> tuple[Tensor, ...]:
-    tiles._TILE = tile
+    tiles.SMALL_TILE = tile
     u, v = (z[part(rank, first)].requires_grad_() for z in draw(nodes, dtype=dtype))
-    loss = gathered_info_nce(u, v, tau)
+    loss = info_nce(u, v, tau, across_ranks=True)
     (3 * loss).backward()
     return loss.detach(), u.grad, v.grad  # type: ignore[return-value]
 
@@ -56,7 +56,7 @@ def with_zeros(rank: int) -> tuple[Tensor, ...]:
     u, v = (torch.eye(3)[rank:].clone() for _ in range(2))
     u[0] = 0
     u.requires_grad_()
-    loss = gathered_info_nce(u, v)
+    loss = info_nce(u, v, across_ranks=True)
     loss.backward()
     return loss.detach(), u.grad  # type: ignore[return-value]
 
@@ -65,10 +65,10 @@ def largest(rank: int) -> int:
     """The most numbers in any tensor that a step over 2 × 1000 nodes makes."""
     from contrast.conftest import LargestTensor
 
-    tiles._TILE = 100
+    tiles.SMALL_TILE = 100
     u = torch.randn(1000, 4, requires_grad=True)
     with LargestTensor() as watch:
-        gathered_info_nce(u, u.detach().flip(1)).backward()
+        info_nce(u, u.detach().flip(1), across_ranks=True).backward()
     return watch.numel
 
 
@@ -105,7 +105,7 @@ def test_alone_they_are_what_they_gather() -> None:
     u, v = draw(6)
     assert gathered(u) is u
     assert summed(u) is u
-    assert torch.equal(gathered_info_nce(u, v, 0.3), info_nce(u, v, 0.3))
+    assert torch.equal(info_nce(u, v, 0.3, across_ranks=True), info_nce(u, v, 0.3))
 
 
 def clustered(rank: int, first: int, temperature: float, tau: float) -> dict[str, Tensor]:

@@ -99,9 +99,9 @@ def test_equals_the_formula_at_tile_boundaries(
     slow = slow_conditional_mi(u, v, first, second, tau, estimator, negatives)
     slow_grads = torch.autograd.grad(slow, (u, v), allow_unused=True, materialize_grads=True)
     for tile, apart, kept in ((1024, 2**20, 2**22), (4, 2**20, 0), (3, 60, 2**22), (1024, 0, 0)):
-        monkeypatch.setattr(blocks, "_TILE", tile)
-        monkeypatch.setattr(blocks, "_APART", apart)
-        monkeypatch.setattr(blocks, "_KEPT", kept)
+        monkeypatch.setattr(blocks, "TILE", tile)
+        monkeypatch.setattr(blocks, "APART", apart)
+        monkeypatch.setattr(blocks, "KEPT", kept)
         ours = conditional_mi(u, v, first, second, tau, estimator=estimator, negatives=negatives)
         torch.testing.assert_close(ours, slow)
         torch.testing.assert_close(torch.autograd.grad(ours, (u, v)), slow_grads)
@@ -109,7 +109,7 @@ def test_equals_the_formula_at_tile_boundaries(
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_gradcheck(monkeypatch: pytest.MonkeyPatch, generator: torch.Generator, estimator: str) -> None:
-    monkeypatch.setattr(blocks, "_TILE", 3)
+    monkeypatch.setattr(blocks, "TILE", 3)
     u, v, first, second = case(10, 2, generator)
     assert torch.autograd.gradcheck(
         lambda a, b: conditional_mi(a, b, first, second, 0.4, estimator=estimator), (u, v), atol=1e-6
@@ -178,7 +178,9 @@ def test_bfloat16(generator: torch.Generator, estimator: str, tau: float) -> Non
 
 
 def test_small_clusters_share_a_tile_and_large_ones_are_cut() -> None:
-    tiles = blocks._tiles([1500, 600, *[1] * 99], [2000, 600, *[1] * 99], dim=2**20 // 99**2)
+    second = torch.repeat_interleave(torch.tensor([2000, 600, *[1] * 99]))
+    first = second.masked_fill(torch.arange(len(second)) < 500, -1)  # 1500 of the first 2000 nodes keep their cluster
+    tiles = blocks.Blocks.of(first, second, second, 2**20 // 99**2, own_pairs=True).tiles
     # The cluster of 600 takes few of the small ones along: 600 · 8 pairs of different clusters on either side.
     assert [(t.rows, t.columns, t.several, t.own) for t in tiles] == [
         (slice(0, 1024), slice(0, 1024), False, True),
@@ -207,7 +209,7 @@ def test_no_tensor_of_nodes_by_nodes(
     labels = torch.randint(clusters, (3000,), generator=generator)
     with largest_tensor as largest:
         conditional_mi(u, u, labels, labels, 1.0, estimator=estimator).backward()
-    assert 3000 * 4 <= largest.numel <= blocks._TILE**2 < 3000**2 / 4
+    assert 3000 * 4 <= largest.numel <= blocks.TILE**2 < 3000**2 / 4
 
 
 NODES, LABELS = torch.ones(3, 2), torch.tensor([0, 1, 0])

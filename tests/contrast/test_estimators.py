@@ -31,7 +31,7 @@ BOTH = pytest.mark.parametrize(
 @pytest.mark.parametrize("tau", [1.0, 0.5, 0.002])
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 9])
 def test_equals_the_formula(monkeypatch, generator, loss, full, n, tau) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(blocks, "_TILE", 4)
+    monkeypatch.setattr(blocks, "TILE", 4)
     u = torch.randn(n, 3, generator=generator, dtype=torch.float64, requires_grad=True)
     v = torch.randn(n, 3, generator=generator, dtype=torch.float64, requires_grad=True)
     ours, wanted = loss(u, v, tau), full(u, v, tau)
@@ -41,7 +41,7 @@ def test_equals_the_formula(monkeypatch, generator, loss, full, n, tau) -> None:
 
 @BOTH
 def test_gradcheck_and_order_of_nodes(monkeypatch, generator, loss, full) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(blocks, "_TILE", 3)
+    monkeypatch.setattr(blocks, "TILE", 3)
     u, v = (torch.randn(7, 3, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(2))
     assert torch.autograd.gradcheck(lambda a, b: loss(a, b, 0.3), (u, v))
     order = torch.randperm(7, generator=generator)

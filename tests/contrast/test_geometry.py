@@ -52,7 +52,7 @@ def full_uniformity(z: Tensor, t: float) -> Tensor:
 def test_uniformity_equals_the_formula(
     monkeypatch: pytest.MonkeyPatch, generator: torch.Generator, n: int, t: float
 ) -> None:
-    monkeypatch.setattr(blocks, "_TILE", 4)
+    monkeypatch.setattr(blocks, "TILE", 4)
     z = torch.randn(n, 3, generator=generator, dtype=torch.float64, requires_grad=True)
     ours, full = uniformity(z, t), full_uniformity(z, t)
     torch.testing.assert_close(ours, full)

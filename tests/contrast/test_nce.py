@@ -1,18 +1,17 @@
 """`info_nce` against the formula, its gradient, its memory and its errors."""
 
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
-from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mario.contrast import info_nce, nce, tiles
+from mario.contrast import info_nce, tiles
 from mario.errors import MarioError
 
 
@@ -69,8 +68,8 @@ def test_equals_the_formula_where_a_part_of_a_symmetric_tile_is_copied(
 def test_equals_the_formula_at_tile_boundaries(
     monkeypatch: pytest.MonkeyPatch, generator: torch.Generator, n: int, tau: float, keep: int
 ) -> None:
-    monkeypatch.setattr(tiles, "_TILE", 4)
-    monkeypatch.setattr(tiles, "_KEEP", keep)
+    monkeypatch.setattr(tiles, "SMALL_TILE", 4)
+    monkeypatch.setattr(tiles, "KEEP", keep)
     u, v = pair(n, 3, generator)
     ours, slow = info_nce(u, v, tau), slow_info_nce(u, v, tau)
     torch.testing.assert_close(ours, slow)
@@ -79,7 +78,7 @@ def test_equals_the_formula_at_tile_boundaries(
 
 @pytest.mark.parametrize("tau", [0.3, 0.002])
 def test_gradcheck(monkeypatch: pytest.MonkeyPatch, generator: torch.Generator, tau: float) -> None:
-    monkeypatch.setattr(tiles, "_TILE", 2)
+    monkeypatch.setattr(tiles, "SMALL_TILE", 2)
     u, v = pair(5, 3, generator)
     if tau < 0.01:
         # At τ = 0.002 differences of far-off rows drown in rounding: near-collinear rows keep the exponents mixed.
@@ -115,7 +114,7 @@ def test_non_contiguous_rows(generator: torch.Generator) -> None:
 
 
 def test_order_of_nodes_does_not_matter(monkeypatch: pytest.MonkeyPatch, generator: torch.Generator) -> None:
-    monkeypatch.setattr(tiles, "_TILE", 5)
+    monkeypatch.setattr(tiles, "SMALL_TILE", 5)
     u, v = pair(13, 4, generator)
     order = torch.randperm(13, generator=generator)
     here, there = info_nce(u, v), info_nce(u[order], v[order])
@@ -163,8 +162,10 @@ def test_nan_is_not_swallowed(generator: torch.Generator) -> None:
 
 
 def anchored(u: Tensor, v: Tensor, tau: float, anchors: Sequence[int]) -> Tensor:
+    """`info_nce` with these anchors drawn."""
     order = torch.tensor([*anchors, *(i for i in range(len(u)) if i not in anchors)])
-    return nce._InfoNCE.apply(u, v, 1 / tau, nce._parts(len(u), tiles._TILE, order, len(anchors)))
+    with patch.object(torch, "randperm", lambda count, generator: order):
+        return info_nce(u, v, tau, anchors=len(anchors))
 
 
 @pytest.mark.parametrize("keep", [0, 200, 2**24])
@@ -173,8 +174,8 @@ def anchored(u: Tensor, v: Tensor, tau: float, anchors: Sequence[int]) -> Tensor
 def test_anchors_equal_the_formula(
     monkeypatch: pytest.MonkeyPatch, generator: torch.Generator, anchors: list[int], tau: float, keep: int
 ) -> None:
-    monkeypatch.setattr(tiles, "_TILE", 2)
-    monkeypatch.setattr(tiles, "_KEEP", keep)
+    monkeypatch.setattr(tiles, "SMALL_TILE", 2)
+    monkeypatch.setattr(tiles, "KEEP", keep)
     u, v = pair(9, 3, generator)
     ours, slow = anchored(u, v, tau, anchors), slow_info_nce(u, v, tau, anchors)
     torch.testing.assert_close(ours, slow)
@@ -231,12 +232,12 @@ class Exponentials(TorchDispatchMode):
 def test_work_is_half_of_all_pairs_or_anchors_times_nodes(
     monkeypatch: pytest.MonkeyPatch, generator: torch.Generator
 ) -> None:
-    monkeypatch.setattr(tiles, "_TILE", 16)
+    monkeypatch.setattr(tiles, "SMALL_TILE", 16)
     u, v = pair(320, 4, generator, torch.float32)
     taken = {}
     for anchors in (8, 16, None):
         for keep in (0, 2**24):
-            monkeypatch.setattr(tiles, "_KEEP", keep)
+            monkeypatch.setattr(tiles, "KEEP", keep)
             with Exponentials() as exponentials:
                 info_nce(u, v, anchors=anchors, generator=generator).backward()
             taken[anchors, keep] = exponentials.count
@@ -247,67 +248,28 @@ def test_work_is_half_of_all_pairs_or_anchors_times_nodes(
 
 
 def test_no_tile_is_kept_where_most_would_not_fit(monkeypatch: pytest.MonkeyPatch, generator: torch.Generator) -> None:
-    monkeypatch.setattr(tiles, "_TILE", 16)
+    monkeypatch.setattr(tiles, "SMALL_TILE", 16)
     u, v = pair(64, 4, generator, torch.float32)
     everything = (128 + 16) * 128 / 2 * 4
     taken = []
     for keep in (everything / 2, everything / 4, everything / 4 - 1):
-        monkeypatch.setattr(tiles, "_KEEP", keep)
+        monkeypatch.setattr(tiles, "KEEP", keep)
         with Exponentials() as exponentials:
             info_nce(u, v).backward()
         taken.append(exponentials.count * 4)
     assert taken == [1.5 * everything, 1.75 * everything, 2 * everything]
 
 
-def test_the_side_of_tiles_is_measured_for_many_nodes_only(
+def test_the_side_of_tiles_does_not_change_the_result(
     monkeypatch: pytest.MonkeyPatch, generator: torch.Generator
 ) -> None:
-    asked = []
-
-    def fastest(key: str, candidates: Mapping[str, Callable[[], object]], default: str) -> str:
-        asked.append(key)
-        assert default in candidates
-        return "336"
-
-    monkeypatch.setattr(tiles, "fastest", fastest)
     u, v = pair(2048, 300, generator, torch.float32)
-    assert tiles.side_of_tiles(u[:2047]) == tiles._TILE == 384
-    assert asked == []
-    assert tiles.side_of_tiles(u) == 336
-    assert tiles.side_of_tiles(u.double()) == 336
-    assert tiles.side_of_tiles(u[:, :5]) == 336
-    assert [key.split(", ")[1:] for key in asked] == [
-        ["cpu", "torch.float32", "width 256"],
-        ["cpu", "torch.float64", "width 256"],
-        ["cpu", "torch.float32", "width 32"],
-    ]
-    tuned = info_nce(u, v)
-    monkeypatch.setattr(tiles, "_TUNED", 10**6)
-    fixed = info_nce(u, v)
-    torch.testing.assert_close(tuned, fixed)
-    torch.testing.assert_close(torch.autograd.grad(tuned, (u, v)), torch.autograd.grad(fixed, (u, v)))
-
-
-def test_a_measured_side_is_on_record(
-    monkeypatch: pytest.MonkeyPatch, generator: torch.Generator, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("MARIO_TUNING", raising=False)
-    monkeypatch.setenv("MARIO_CACHE", str(tmp_path))
-    u, _ = pair(2048, 4, generator, torch.float32)
-    side = tiles.side_of_tiles(u)
-    (entries,) = json.loads((tmp_path / "tuning.json").read_text()).values()
-    (entry,) = entries.values()
-    assert int(entry["fastest"]) == side
-    assert set(entry["seconds"]) == {"336", "448", "672"}
-
-
-def test_each_side_is_measured_on_the_same_work() -> None:
-    counts = []
-    for side in tiles._SIDES:
-        with Exponentials() as exponentials:
-            tiles._Rectangle.work(side, torch.empty(0), 4)
-        counts.append(exponentials.count)
-    assert counts == [2 * 1344**2] * 3
+    assert (tiles.tile_side(2047), tiles.tile_side(2048)) == (tiles.SMALL_TILE, tiles.LARGE_TILE)
+    large = info_nce(u, v)
+    monkeypatch.setattr(tiles, "MANY", 10**6)
+    small = info_nce(u, v)
+    torch.testing.assert_close(large, small)
+    torch.testing.assert_close(torch.autograd.grad(large, (u, v)), torch.autograd.grad(small, (u, v)))
 
 
 @pytest.mark.parametrize("tau", [0.5, 0.1, 0.02])
@@ -332,7 +294,7 @@ def test_no_tensor_of_nodes_by_nodes(generator: torch.Generator, largest_tensor:
     u, v = pair(2500, 4, generator, torch.float32)
     with largest_tensor as largest:
         info_nce(u, v, tau).backward()
-    assert 2500 * 4 <= largest.numel <= max(tiles._SIDES) ** 2 < 2500**2 / 4
+    assert 2500 * 4 <= largest.numel <= tiles.LARGE_TILE**2 < 2500**2 / 4
 
 
 @pytest.mark.parametrize(

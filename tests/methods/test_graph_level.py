@@ -11,8 +11,7 @@ from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe
 from mario.graphs.graph_sets import select_graphs
 from mario.graphs.samplers import Graphs
-from mario.methods import find
-from mario.methods import graph_level as room
+from mario.methods import find, graph_level as room
 
 from .tiny import tiny_graph
 from .tiny_graphs import tiny_graph_set

@@ -13,6 +13,7 @@ import typer
 from mario.cli import data
 from mario.datasets import CATALOG
 from mario.errors import MarioError, RunFailedError
+from mario.lab.process import return_freed_memory
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -358,6 +359,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")  # torch, once per process
     debug = "--debug" in sys.argv
     sys.argv[1:] = [word for word in sys.argv[1:] if word != "--debug"]
+    return_freed_memory()
     try:
         app()
     except MarioError as error:

@@ -1,4 +1,4 @@
-"""Alignment and uniformity: where two views' embeddings lie on the unit sphere."""
+"""Alignment and uniformity of two views' embeddings on the unit sphere."""
 
 import math
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mario.contrast.blocks import Blocks, within_blocks
-from mario.contrast.estimators import donsker_varadhan
+from mario.contrast.blocks import Blocks
+from mario.contrast.estimators import ESTIMATORS, Estimator, donsker_varadhan, mean_over_rows
 from mario.contrast.rows import check_pair, check_positive, check_rows
 from mario.errors import MarioError
 
@@ -46,7 +46,7 @@ def worst_case_alignment(views: Sequence[Tensor]) -> Tensor:
 
 
 def uniformity(z: Tensor, t: float = 2.0) -> Tensor:
-    r"""log mean_{i≠j} e^{−t‖z_i − z_j‖²}, rows at unit length; lower is more even on the sphere.
+    r"""log mean_{i≠j} e^{−t‖z_i − z_j‖²}, rows at unit length; lower is more evenly spread on the sphere.
 
     From `"Understanding Contrastive Representation Learning" <https://arxiv.org/abs/2005.10242>`_. Memory is linear in
     the number of rows. A zero row counts as orthogonal to all.
@@ -68,7 +68,7 @@ def alignment_uniformity(u: Tensor, v: Tensor, t: float = 1.0) -> Tensor:
     r"""MARIO's Eq. 2: mean_i ‖u_i − v_i‖² + mean_i log mean_j e^{−t‖u_i − v_j‖²}, rows at unit length.
 
     The paper prints both squared distances with the opposite sign, which would push positives apart and pull
-    negatives together, against its own words; the signs here are those of Wang & Isola, whom it cites. With t = 1, as
+    negatives together, contrary to its text; the signs here are those of Wang & Isola, whom it cites. With t = 1, as
     in the paper, it is the one-directional InfoNCE at τ = ½ minus log N. A loss to minimize; at t = 1 its negative is a
     lower bound on I(U; V).
 
@@ -81,9 +81,12 @@ def alignment_uniformity(u: Tensor, v: Tensor, t: float = 1.0) -> Tensor:
     """
     check_pair(u, v)
     check_positive("t", t)
-    everything = Blocks.everything(u.size(0), u.size(1), u.device, "info_nce")
-    contrast = within_blocks(u, v, everything, 1 / (2 * t), "info_nce") - math.log(u.size(0))
+    everything = Blocks.everything(u.size(0), u.size(1), u.device, own_pairs=True)
+    contrast = mean_over_rows(ESTIMATORS["info_nce"], u, v, everything, 1 / (2 * t)) - math.log(u.size(0))
     return contrast if t == 1 else contrast + (1 - t) * alignment([u, v])
+
+
+ESTIMATORS["alignment_uniformity"] = Estimator(None, loss=lambda u, v, tau: alignment_uniformity(u, v))
 
 
 def _squared_distances(views: Sequence[Tensor]) -> Tensor:

@@ -11,8 +11,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from mario.methods.base import REGISTRY, Method, register
-from mario.methods.recipe import MARIO as MARIO
-from mario.methods.recipe import RELEASED, Recipe
+from mario.methods.recipe import MARIO as MARIO, RELEASED, Recipe
 from mario.methods.registry import find
 from mario.methods.saving import load
 from mario.methods.settings import parse_setting, setting

@@ -23,13 +23,13 @@ from mario.errors import MarioError
 from mario.graphs import check_graph, training_graph
 from mario.graphs.fingerprint import fingerprint
 from mario.graphs.paging import mapping_of, release
-from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk
+from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk, Sampler
 from mario.methods.estimator import Estimator, documented
 from mario.methods.parts import described, fresh
 from mario.methods.progress import with_progress
 from mario.methods.saving import save
 from mario.methods.settings import setting
-from mario.training import SCHEDULES, Epoch, Sampler, train
+from mario.training import SCHEDULES, Epoch, train
 
 REGISTRY: dict[str, type["Method"]] = {}
 _CLUSTER = 200  # nodes per cluster, about

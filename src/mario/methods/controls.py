@@ -8,10 +8,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.encoders.apply import dense
-from mario.graphs.samplers import FullGraph
+from mario.graphs.samplers import FullGraph, Sampler
 from mario.methods.base import register
 from mario.methods.graph_level import GraphLevel
-from mario.training import Sampler
 
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)

@@ -10,11 +10,10 @@ from torch_geometric.data import Data
 
 from mario.encoders.apply import takes
 from mario.errors import MarioError
-from mario.graphs.samplers import RandomWalk
+from mario.graphs.samplers import RandomWalk, Sampler
 from mario.methods.base import register
 from mario.methods.classifier import Classifier
 from mario.methods.settings import setting
-from mario.training import Sampler
 from mario.training.streams import PRE_SAMPLES, stream
 
 _COVERAGE = 100  # how often a node is drawn to estimate the norms; as in GOOD and the released code of MARIO

@@ -6,15 +6,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from mario.contrast import RepeatedInfoNCE, alignment_uniformity, donsker_varadhan, info_nce, jensen_shannon
-from mario.contrast.across_ranks import gathered, gathered_info_nce
+from mario.contrast import estimate, info_nce, sums_within
+from mario.contrast.across_ranks import gathered
+from mario.contrast.estimators import Names
+from mario.contrast.nce import sums_fit
 from mario.encoders import Projector
 from mario.errors import MarioError
 from mario.methods.base import register
 from mario.methods.settings import setting
 from mario.methods.two_view import DropAndMask, Projecting, Side, embeddings
-
-ESTIMATORS = {"donsker_varadhan": donsker_varadhan, "jensen_shannon": jensen_shannon}
 
 
 @register("grace")
@@ -34,7 +34,7 @@ class GRACE(Projecting, DropAndMask):
 
     # fmt: off
     tau: float = setting(0.5, low=1e-6, search=(0.1, 0.2, 0.4, 0.5, 0.8), help="temperature of the contrast")
-    estimator: str = setting("info_nce", choices=("info_nce", "donsker_varadhan", "jensen_shannon", "alignment_uniformity"), help="estimator of mutual information")
+    estimator: str = setting("info_nce", choices=Names(), help="estimator of mutual information")
     projector_batch_norm: bool = setting(True, help="batch norm in the projector")
     anchors: int = setting(0, low=0, help="rows of the contrast, drawn in each step, that are compared with all columns; 0 is all rows, exact")
     gather: bool = setting(False, help="negatives from the batches of all ranks; if false, each rank contrasts its own")
@@ -53,28 +53,29 @@ class GRACE(Projecting, DropAndMask):
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         z_alpha, z_beta = self._rounded(alpha), self._rounded(beta)
         if self.estimator == "info_nce":
-            if self.gather:
-                return gathered_info_nce(z_alpha, z_beta, self.tau)
-            if self.anchors:
-                return info_nce(z_alpha, z_beta, self.tau, anchors=self.anchors, generator=generator)
-            return info_nce(z_alpha, z_beta, self.tau)
+            chosen = {"anchors": self.anchors, "generator": generator} if self.anchors else {}
+            return info_nce(z_alpha, z_beta, self.tau, across_ranks=self.gather, **chosen)
         if self.gather:
             z_alpha, z_beta = gathered(z_alpha), gathered(z_beta)
-        if self.estimator == "alignment_uniformity":
-            return alignment_uniformity(z_alpha, z_beta)
-        return ESTIMATORS[self.estimator](z_alpha, z_beta, self.tau)
+        return estimate(z_alpha, z_beta, self.tau, self.estimator)
 
     def contrast_with(
         self, beta: Side, generator: torch.Generator | None = None
     ) -> tuple[Callable[..., Tensor], Callable[[], None]]:
         z_beta = embeddings(beta)
         exact = self.estimator == "info_nce" and not (self.anchors or self.gather) and self.precision == "float32"
-        if not exact or not RepeatedInfoNCE.fits(z_beta, self.tau):
+        if not exact or not sums_fit(z_beta, self.tau):
             return super().contrast_with(beta, generator)
-        repeated = RepeatedInfoNCE(z_beta, self.tau)
-        if z_beta is beta:  # the recipe makes use of it, unless a side has more than Z
-            return repeated, repeated.finish
-        return lambda alpha: repeated(embeddings(alpha)), repeated.finish
+        # The pairs within β, a quarter of all, are summed once for all α and get one backward pass: 14 % of a step at
+        # 4,000 and 8,000 nodes (benchmarks/kernels.py).
+        within = sums_within(z_beta, self.tau)
+        cut = within.detach().requires_grad_(within.requires_grad)
+
+        def finish() -> None:
+            if cut.grad is not None:
+                within.backward(cut.grad)
+
+        return lambda alpha: info_nce(embeddings(alpha), z_beta, self.tau, within_v=cut), finish
 
     def _rounded(self, side: Side) -> Tensor:
         z = embeddings(side)

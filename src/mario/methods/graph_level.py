@@ -10,10 +10,9 @@ from torch_geometric.data import Data
 from mario.encoders import readout
 from mario.encoders.apply import encode
 from mario.graphs.graph_sets import GraphSet
-from mario.graphs.samplers import Graphs
+from mario.graphs.samplers import Graphs, Sampler
 from mario.methods.base import Method
 from mario.methods.settings import setting
-from mario.training import Sampler
 
 # Nodes embedded at once: 16 MiB for each layer of width 64.
 _CHUNK = 2**16

@@ -13,11 +13,11 @@ from mario.encoders.adjacency import entries
 from mario.encoders.apply import encode, takes, takes_features
 from mario.errors import MarioError
 from mario.graphs.features import take_rows
+from mario.graphs.samplers import Sampler
 from mario.graphs.subgraph import count_nodes
 from mario.methods.base import register
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView
-from mario.training import Sampler
 from mario.views import diffusion_block, diffusion_matrix
 
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario import ranks
-from mario.contrast import Prototypes, RepeatedInfoNCE, conditional_mi, sinkhorn
+from mario.contrast import Prototypes, conditional_mi, sinkhorn
 from mario.contrast.across_ranks import gathered
-from mario.contrast.repeated import Conditional
+from mario.contrast.estimators import Names
 from mario.encoders.norm import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
@@ -39,7 +39,7 @@ class WithRecipe(TwoView):
     conditional: bool = setting(True, help="subtract conditional mutual information; false is 'w/o cmi'")
     gamma: float = setting(0.1, low=0.0, search=(0.001, 0.01, 0.1, 0.5, 1.0), help="γ: weight of the conditional term")
     cmi_tau: float = setting(1.0, low=1e-6, search=(0.2, 0.5, 1.0), help="temperature of the conditional term")
-    cmi_estimator: str = setting("info_nce", choices=("info_nce", "donsker_varadhan", "jensen_shannon"), help="its estimator")
+    cmi_estimator: str = setting("info_nce", choices=Names(conditional=True), help="its estimator")
     cmi_negatives: str = setting("second", choices=("second", "first"), help="view in which a negative is in the cluster: second (paper), first (released)")
     pseudo_labels: str = setting("argmax", choices=("argmax", "sinkhorn"), help="argmax of Cᵀu (paper) or of Sinkhorn's Q (released)")
     clusters: int = setting(100, low=1, search=(10, 50, 100, 200, 300), help="|C|: number of prototypes")
@@ -138,20 +138,13 @@ class WithRecipe(TwoView):
         return self._less_conditional(lambda a: self.contrast(a, beta, generator), alpha, beta)
 
     def _less_conditional(
-        self, contrast: Callable[..., Tensor], alpha: Side, beta: Side, clusters_beta: Tensor | None = None
+        self, contrast: Callable[[Side], Tensor], alpha: Side, beta: Side, clusters_beta: Tensor | None = None
     ) -> Tensor:
         if not self.conditional:
             return contrast(alpha)
         u, v = embeddings(alpha), embeddings(beta)
         clusters = self.cluster_of(u), self.cluster_of(v) if clusters_beta is None else clusters_beta
-        if isinstance(contrast, RepeatedInfoNCE) and self._like_info_nce(u):
-            return contrast(u, Conditional(*clusters, tau=self.cmi_tau, gamma=self.gamma))
         return contrast(alpha) - self.gamma * self.conditional_term(u, v, clusters)
-
-    def _like_info_nce(self, z: Tensor) -> bool:
-        """Whether the pairs of the conditional term can be summed among those of InfoNCE."""
-        alike = self.cmi_estimator == "info_nce" and self.cmi_negatives == "second"
-        return alike and RepeatedInfoNCE.fits(z, self.cmi_tau)
 
     def conditional_term(
         self, z_alpha: Tensor, z_beta: Tensor, clusters: tuple[Tensor, Tensor] | None = None

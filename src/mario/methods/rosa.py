@@ -13,8 +13,7 @@ from mario.encoders.apply import encode
 from mario.encoders.norm import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.csr import CSR
-from mario.graphs.subgraph import count_nodes, select_rows
-from mario.graphs.subgraph import csr as sparse_csr
+from mario.graphs.subgraph import count_nodes, csr as sparse_csr, select_rows
 from mario.graphs.walks import draw_distinct, random_step
 from mario.methods.base import register
 from mario.methods.parts import Transform, check_same_nodes, view_of

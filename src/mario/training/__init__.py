@@ -1,8 +1,8 @@
-"""A method and a graph in, a trained method out: the loop, its checkpoints and its log."""
+"""Training: the loop, its checkpoints and its log."""
 
 from mario.training.checkpoint import Checkpoint
 from mario.training.log import Log
-from mario.training.loop import Epoch, Sampler, Trainable, pauses, train
+from mario.training.loop import Epoch, Trainable, pauses, train
 from mario.training.schedule import SCHEDULES, learning_rate_factor
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "Checkpoint",
     "Epoch",
     "Log",
-    "Sampler",
     "Trainable",
     "learning_rate_factor",
     "pauses",

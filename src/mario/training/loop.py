@@ -1,8 +1,5 @@
-"""A method and a graph in, a trained method out."""
+"""The training loop."""
 
-import json
-import threading
-import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -18,26 +15,23 @@ from torch_geometric.data import Data
 from mario import ranks
 from mario.encoders.norm import BatchNorm
 from mario.errors import MarioError, RunFailedError
-from mario.graphs.samplers import FullGraph
+from mario.graphs.samplers import FullGraph, Sampler
 from mario.graphs.subgraph import count_nodes
-from mario.training.checkpoint import Checkpoint
 from mario.training.log import Log
-from mario.training.prefetch import prefetched
+from mario.training.prefetch import Batches
+from mario.training.progress import Progress
 from mario.training.schedule import learning_rate_factor
-from mario.training.streams import BATCH, DIAGNOSTICS, STEP, stream
+from mario.training.streams import DIAGNOSTICS, STEP, stream
 
-
-class Sampler(Protocol):
-    def sample(self, generator: torch.Generator | None = None) -> Data: ...
+Figures = dict[str, float]
 
 
 class Trainable(Protocol):
-    """What the loop needs to know of a method.
+    """What the loop needs from a method.
 
-    Over ranks two more attributes count where a method has them. ``gather``: its loss is already that of all ranks, so
-    gradients are summed; without it they are averaged. ``local_statistics``: its steps may differ between ranks, such
-    as one that ends early for want of labels, so batch norm must not wait for other ranks; where not given, it is
-    what ``supervised`` is.
+    With several ranks, two optional attributes matter. ``gather``: the loss is already that of all ranks, so gradients
+    are summed; without it they are averaged. ``local_statistics``: steps may differ between ranks, for example end
+    early without labels, so batch norm must not wait for other ranks; the default is the value of ``supervised``.
     """
 
     epochs: int
@@ -50,28 +44,28 @@ class Trainable(Protocol):
 
     def sampler(self, graph: Data) -> Sampler: ...
     def optimizer(self) -> Optimizer: ...
-    def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]: ...
+    def step(self, batch: Data, generator: torch.Generator) -> Figures: ...
     def after_step(self, step: int, total: int) -> None: ...
-    def diagnostics(self, batch: Data, generator: torch.Generator) -> dict[str, float]: ...
+    def diagnostics(self, batch: Data, generator: torch.Generator) -> Figures: ...
 
 
 @dataclass
 class Epoch:
-    """Where training stands after an epoch. What a caller puts into ``record`` is kept with the checkpoint."""
+    """The state of training after an epoch. Checkpoints keep what the caller puts into ``record``."""
 
     number: int
     step: int
-    losses: dict[str, float]
+    losses: Figures
     pause: bool
     record: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
-    """Since training began, those before a resume included."""
+    """Since training began, including the time before a resume."""
     cpu_seconds: float = 0.0
-    """Of this process and all its threads, those before a resume included."""
+    """Of this process and all its threads, including the time before a resume."""
 
 
 def pauses(epochs: int, checkpoints: int) -> list[int]:
-    """The epochs after which a run is evaluated: ``checkpoints`` of them, evenly spaced, the last among them.
+    """The epochs after which a run is evaluated: ``checkpoints`` of them, evenly spaced, including the last.
 
     Example:
         >>> pauses(30, 4)
@@ -92,181 +86,139 @@ def train(
     identity: dict[str, Any] | None = None,
     prefetch: bool = True,
 ) -> Iterator[Epoch]:
-    """Train ``method`` on ``graph``, one epoch for each item that is taken from the iterator.
+    """Train ``method`` on ``graph``; each item taken from the iterator is one epoch.
 
-    With a ``folder``, ``folder/checkpoint`` and ``folder/log.jsonl`` are kept; a run that finds a checkpoint there goes
-    on from it and first yields the pauses already done, with their records. The bits it ends with are those of a run
-    that was never stopped, on a CPU with as many threads. At each pause and every ``save_every`` seconds a checkpoint
-    is written. A checkpoint of another ``identity`` is refused. With ``prefetch`` sampled batches are drawn in the
-    background, which changes no bit.
+    With a ``folder``, the loop keeps ``folder/checkpoint`` and ``folder/log.jsonl``. If it finds a checkpoint there, it
+    first yields the pauses already done, with their records, and continues from it; the final weights are equal to the
+    bit to those of an uninterrupted run, on a CPU with the same number of threads. It writes a checkpoint at each pause
+    and every ``save_every`` seconds, and refuses a checkpoint of another ``identity``. With ``prefetch`` sampled
+    batches are drawn in the background, which changes no bit.
 
-    Over ranks each one draws its own batches and all take the same steps; rank 0 keeps the folder. All have to take
-    every item.
+    With several ranks, each draws its own batches and all take the same steps; rank 0 keeps the folder. Every rank has
+    to consume all items.
     """
     assert isinstance(method, nn.Module)
-    began, began_cpu = time.monotonic(), time.process_time()
+    progress = Progress()
     device = next((p.device for p in method.parameters()), torch.device("cpu"))
     sampler = method.sampler(graph)
     whole = isinstance(getattr(sampler, "sampler", sampler), FullGraph)
-    if ranks.size() > 1 and whole:
-        _check_full(method)
+    _check_ranks(method, whole)
     optimizer = method.optimizer()
-    trained = [p for group in optimizer.param_groups for p in group["params"]]
-    total = method.epochs * method.steps_per_epoch
-    stops = set(pauses(method.epochs, checkpoints))
-    records: list[dict[str, Any]] = []
-    best, waited, step, earlier, earlier_cpu = float("inf"), 0, 0, 0.0, 0.0
-    _share_statistics(method)
+    total, stops = method.epochs * method.steps_per_epoch, set(pauses(method.epochs, checkpoints))
     ranks.equalize_(method.state_dict().values())
+    if folder and progress.resume(folder, identity, method, optimizer):
+        for record in progress.records:
+            spent = progress.earlier, progress.earlier_cpu
+            yield Epoch(record["epoch"], record["step"], {}, True, record, *spent)
+    log = Log(folder / "log.jsonl", resume_at=progress.step) if folder and ranks.rank() == 0 else None
 
-    saved = ranks.first(lambda: Checkpoint.newest(folder / "checkpoint")) if folder else None
-    if saved:
-        _check_identity(saved.extra.get("identity"), identity, folder)
-        _check_ranks(saved.extra.get("ranks", 1), folder)
-        saved.restore(method, optimizer)
-        step, records = saved.step, saved.records
-        best, waited, earlier = saved.extra["best"], saved.extra["waited"], saved.extra["seconds"]
-        earlier_cpu = saved.extra.get("cpu_seconds", 0.0)
-        for record in records:
-            spent = {"seconds": earlier, "cpu_seconds": earlier_cpu}
-            yield Epoch(record["epoch"], record["step"], {}, pause=True, record=record, **spent)
-    log = Log(folder / "log.jsonl", resume_at=step) if folder and ranks.rank() == 0 else None
-    last_save = time.monotonic()
-    one_at_a_time = threading.Lock()
-
-    def sample(generator: torch.Generator) -> Data:
-        with one_at_a_time:  # a sampler is for one thread
-            return sampler.sample(generator)
-
-    def draw(step: int) -> Data:
-        return sample(stream(seed, step, ranks.rank(), BATCH))
-
-    gathers = ranks.size() > 1 and bool(getattr(method, "gather", False))
-    ahead = prefetch and not whole
-    batches = prefetched(draw, range(step, total)) if ahead else (draw(s) for s in range(step, total))
-    with closing(batches), ranks.telling(lambda: f"at step {step}"):
-        while step < total and not (method.patience and waited >= method.patience):
+    batches = Batches(sampler, seed, range(progress.step, total), in_background=prefetch and not whole)
+    with closing(batches), ranks.telling(lambda: f"at step {progress.step}"):
+        while progress.step < total and not progress.exhausted(method.patience):
             method.train()
-            steps: list[dict[str, float]] = []
-            made: list[dict[str, float]] = []
+            steps: list[Figures] = []
             for _ in range(method.steps_per_epoch):
-                factor = learning_rate_factor(
-                    step, total, schedule=method.schedule, milestones=method.milestones, warmup=method.warmup
-                )
-                for group in optimizer.param_groups:
-                    group["lr"] = method.lr * factor
                 batch = next(batches).to(device)
-                if gathers:
-                    _warn_of_common(batch, graph)
-                    gathers = False  # once is enough
-                optimizer.zero_grad(set_to_none=True)
-                losses = method.step(batch, stream(seed, step, ranks.rank(), STEP))
-                share = None if getattr(method, "gather", False) else float(bool(losses))
-                if not ranks.sum_gradients(trained, share, sound=all(map(_finite, losses.values()))):
-                    losses = _mean(ranks.objects(losses))
-                    raise RunFailedError(
-                        f"the loss is not finite at step {step} ({losses}): a lower lr than {method.lr} may do"
-                    )
-                optimizer.step()
-                method.after_step(step, total)
-                step += 1
-                made.append({"step": step, "lr": method.lr * factor})
-                steps.append(losses)
-
-            number = step // method.steps_per_epoch
-            steps = [_mean(told) for told in zip(*ranks.objects(steps), strict=True)]
-            if log:
-                for facts, losses in zip(made, steps, strict=True):
-                    log.write({**facts, **losses})
-            means = _mean(steps)
-            if "loss" in means:
-                waited = 0 if means["loss"] < best else waited + 1
-                best = min(best, means["loss"])
-            stopped = bool(method.patience and waited >= method.patience)
-            # Whatever a method keeps of its own batches has to be what the checkpoint will hold.
+                if progress.step == batches.steps.start:
+                    _warn_of_common_nodes(method, batch, graph)
+                steps.append(_step(method, optimizer, batch, seed, progress.step, total))
+                progress.step += 1
+            number = progress.step // method.steps_per_epoch
+            losses = _log_steps(log, steps, progress.step, method, total)
+            progress.count(losses.get("loss"))
+            # The checkpoint of rank 0 has to hold what every rank continues with.
             ranks.equalize_(method.state_dict().values())
-            epoch = Epoch(number, step, means, pause=number in stops or stopped)
+            epoch = Epoch(number, progress.step, losses, number in stops or progress.exhausted(method.patience))
             if epoch.pause and folder:
-                # From a stream of their own: whether and how often they run changes no bit of training.
-                own = stream(seed, step, ranks.rank(), DIAGNOSTICS)
-                diagnostics = _mean(ranks.objects(method.diagnostics(sample(own).to(device), own)))
-                if diagnostics and log:
-                    log.write({"step": step, "epoch": number, **diagnostics})
-            epoch.seconds = earlier + time.monotonic() - began
-            epoch.cpu_seconds = earlier_cpu + time.process_time() - began_cpu
+                _log_diagnostics(log, epoch, method, batches, device)
+            epoch.seconds, epoch.cpu_seconds = progress.spent().values()
             yield epoch
             if epoch.pause:
-                records.append({"epoch": number, "step": step, **epoch.record})
-            if log and folder and (epoch.pause or time.monotonic() - last_save > save_every):
-                extra = {"best": best, "waited": waited, "identity": identity, "ranks": ranks.size()}
-                extra["seconds"] = earlier + time.monotonic() - began
-                extra["cpu_seconds"] = earlier_cpu + time.process_time() - began_cpu
-                Checkpoint.capture(step, method, optimizer, records, extra).save(folder / "checkpoint")
-                last_save = time.monotonic()
+                progress.records.append({"epoch": number, "step": progress.step, **epoch.record})
+            if log and folder and (epoch.pause or progress.since_save() > save_every):
+                progress.save(folder, identity, method, optimizer)
 
 
-def _check_full(method: Any) -> None:
-    """Over ranks that all have the whole graph."""
-    settings: dict[str, Any] = method.get_params() if hasattr(method, "get_params") else {}
-    if settings.get("gather"):
+def _step(method: Trainable, optimizer: Optimizer, batch: Data, seed: int, step: int, total: int) -> Figures:
+    """One optimizer step; returns what the method logs."""
+    for group in optimizer.param_groups:
+        group["lr"] = _learning_rate(method, step, total)
+    optimizer.zero_grad(set_to_none=True)
+    losses = method.step(batch, stream(seed, step, ranks.rank(), STEP))
+    share = None if getattr(method, "gather", False) else float(bool(losses))
+    trained = [p for group in optimizer.param_groups for p in group["params"]]
+    if not ranks.sum_gradients(trained, share, sound=all(map(_finite, losses.values()))):
+        losses = _mean(ranks.objects(losses))
+        raise RunFailedError(f"the loss is not finite at step {step} ({losses}): try a lower lr than {method.lr}")
+    optimizer.step()
+    method.after_step(step, total)
+    return losses
+
+
+def _learning_rate(method: Trainable, step: int, total: int) -> float:
+    return method.lr * learning_rate_factor(
+        step, total, schedule=method.schedule, milestones=method.milestones, warmup=method.warmup
+    )
+
+
+def _log_steps(log: Log | None, steps: list[Figures], end: int, method: Trainable, total: int) -> Figures:
+    """Log the steps of an epoch that ended at step ``end``; returns the means over steps and ranks."""
+    everywhere = [_mean(told) for told in zip(*ranks.objects(steps), strict=True)]
+    if log:
+        for step, losses in enumerate(everywhere, start=end - len(steps)):
+            log.write({"step": step + 1, "lr": _learning_rate(method, step, total), **losses})
+    return _mean(everywhere)
+
+
+def _log_diagnostics(log: Log | None, epoch: Epoch, method: Trainable, batches: Batches, device: torch.device) -> None:
+    # Drawn from a stream of their own, so that training does not depend on how often they run.
+    generator = stream(batches.seed, epoch.step, ranks.rank(), DIAGNOSTICS)
+    figures = method.diagnostics(batches.sample(generator).to(device), generator)
+    figures = _mean(ranks.objects(figures))
+    if figures and log:
+        log.write({"step": epoch.step, "epoch": epoch.number, **figures})
+
+
+def _check_ranks(method: nn.Module, whole: bool) -> None:
+    """With several ranks: check how batches are drawn, and share the statistics of batch norm if steps allow it."""
+    alone = getattr(method, "local_statistics", getattr(method, "supervised", False))
+    for module in method.modules():
+        if isinstance(module, BatchNorm):
+            module.everywhere = not alone
+    if ranks.size() == 1 or not whole:
+        return
+    if getattr(method, "gather", False):
         raise MarioError(
             "with sampling=full every rank has all nodes, and with gather a node would be its own negative: "
-            "sampling=random_walk, neighbors or clusters would do, or gather=False"
+            "use sampling=random_walk, neighbors or clusters, or gather=False"
         )
     warnings.warn(
-        "with sampling=full every rank has the whole graph and ranks average over draws of views alone: "
+        "with sampling=full every rank has the whole graph and ranks only average over draws of views: "
         "sampling=random_walk, neighbors or clusters spreads the graph",
         UserWarning,
         stacklevel=3,
     )
 
 
-def _warn_of_common(batch: Data, graph: Data) -> None:
-    """Over ranks that gather negatives from batches drawn from the same graph."""
+def _warn_of_common_nodes(method: nn.Module, batch: Data, graph: Data) -> None:
+    """Warn if ranks that gather negatives draw many nodes in common."""
     nodes, drawn = count_nodes(graph), count_nodes(batch)
-    if drawn > nodes / 10:
+    if ranks.size() > 1 and getattr(method, "gather", False) and drawn > nodes / 10:
         warnings.warn(
             f"with gather a node that two ranks have drawn is its own negative: batches of {drawn:,} "
-            f"of {nodes:,} nodes have about {drawn / nodes:.0%} in common; fewer roots would do, or gather=False",
+            f"of {nodes:,} nodes have about {drawn / nodes:.0%} in common; use fewer roots, or gather=False",
             UserWarning,
             stacklevel=3,
         )
 
 
-def _share_statistics(method: nn.Module) -> None:
-    """Let batch norm count the rows of all ranks, unless the method says that ranks may part within a step."""
-    alone = getattr(method, "local_statistics", getattr(method, "supervised", False))
-    for module in method.modules():
-        if isinstance(module, BatchNorm):
-            module.everywhere = not alone
-
-
-def _mean(told: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The mean of each figure over those who have it."""
+def _mean(told: Sequence[Figures]) -> Figures:
+    """The mean of each figure over those that have it."""
     held: dict[str, list[float]] = {}
     for figures in told:
         for name, value in figures.items():
             held.setdefault(name, []).append(value)
     return {name: sum(parts) / len(parts) for name, parts in held.items()}
-
-
-def _check_ranks(there: int, folder: Path | None) -> None:
-    if there != ranks.size():
-        raise MarioError(
-            f"{folder} holds a checkpoint of a training over {there} ranks and here are {ranks.size()}: "
-            f"start {there}, choose another folder or remove that one"
-        )
-
-
-def _check_identity(there: Any, asked: Any, folder: Path | None) -> None:
-    there, asked = json.loads(json.dumps([there, asked]))
-    if there == asked or not (isinstance(there, dict) and isinstance(asked, dict)):
-        return
-    key = next(k for k in sorted(there.keys() | asked.keys()) if there.get(k) != asked.get(k))
-    raise MarioError(
-        f"{folder} holds a checkpoint of another training: {key} is {there.get(key)} there and {asked.get(key)} here. "
-        "Choose another folder or remove that one"
-    )
 
 
 def _finite(value: float) -> bool:

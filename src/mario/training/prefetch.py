@@ -1,18 +1,47 @@
-"""The batches of the next steps, drawn in the background while a step is at work."""
+"""Training batches, optionally drawn in the background while a step runs."""
 
 import queue
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import TypeVar
+
+import torch
+from torch_geometric.data import Data
+
+from mario import ranks
+from mario.graphs.samplers import Sampler
+from mario.training.streams import BATCH, stream
 
 T = TypeVar("T")
 
 
-def prefetched(draw: Callable[[int], T], steps: range, ahead: int = 2) -> Generator[T, None, None]:
-    """``draw(step)`` for each of ``steps``, in order, at most ``ahead`` of them drawn and not yet taken.
+class Batches(Iterator[Data]):
+    """The batch of each of ``steps``, a function of seed, step and rank alone."""
 
-    One thread does all the drawing, so ``draw`` may use what is for one thread alone. What it raises is raised where
-    the batch would have been taken. The thread ends with the steps, or when the iterator is closed.
+    def __init__(self, sampler: Sampler, seed: int, steps: range, *, in_background: bool) -> None:
+        self.sampler, self.seed, self.steps = sampler, seed, steps
+        self._alone = threading.Lock()  # a sampler serves one thread at a time
+        self._drawn = prefetched(self._draw, steps) if in_background else (self._draw(step) for step in steps)
+
+    def __next__(self) -> Data:
+        return next(self._drawn)
+
+    def sample(self, generator: torch.Generator) -> Data:
+        with self._alone:
+            return self.sampler.sample(generator)
+
+    def close(self) -> None:
+        self._drawn.close()
+
+    def _draw(self, step: int) -> Data:
+        return self.sample(stream(self.seed, step, ranks.rank(), BATCH))
+
+
+def prefetched(draw: Callable[[int], T], steps: range, ahead: int = 2) -> Generator[T, None, None]:
+    """``draw(step)`` for each of ``steps``, in order; at most ``ahead`` are drawn and not yet taken.
+
+    One thread does all the drawing, so ``draw`` need not be thread-safe. An exception in it is raised where the batch
+    would have been taken. The thread ends with the steps, or when the iterator is closed.
 
     Example:
         >>> list(prefetched(lambda step: step * step, range(4)))
@@ -33,7 +62,7 @@ def prefetched(draw: Callable[[int], T], steps: range, ahead: int = 2) -> Genera
                 drawn.put((None, error))
                 return
 
-    # A daemon: an iterator that nobody closes must not keep the process from ending.
+    # A daemon: an iterator that is never closed must not keep the process alive.
     thread = threading.Thread(target=work, name="mario-prefetch", daemon=True)
     thread.start()
     try:
@@ -43,7 +72,7 @@ def prefetched(draw: Callable[[int], T], steps: range, ahead: int = 2) -> Genera
                 raise error
             room.release()
             yield batch  # type: ignore[misc]
-            del batch  # else this batch would be held while the next is awaited
+            del batch  # do not hold this batch while waiting for the next
     finally:
         closed.set()
         room.release()

@@ -129,7 +129,9 @@ def test_what_is_not_told_is_what_the_card_says() -> None:
 
 def test_many_graphs_are_chosen_on_ood_val_and_reported_by_group(tmp_path: Path) -> None:
     root = write_elliptic(tmp_path / "data", nodes=12)
-    run = Run.plan("elliptic", "grace", given={"hidden_channels": 8, "num_layers": 2, "epochs": 3, "checkpoints": 3, "roots": 20})
+    run = Run.plan(
+        "elliptic", "grace", given={"hidden_channels": 8, "num_layers": 2, "epochs": 3, "checkpoints": 3, "roots": 20}
+    )
     result = finish(run, run.load(root), tmp_path / "run")
     best = max(result["curve"], key=lambda point: point["ood_val"])
     assert result["scores"]["groups"] == {f"T{k}": best[f"T{k}"] for k in range(1, 10)}

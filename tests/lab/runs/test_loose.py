@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from mario.errors import MarioError
-from mario.lab.runs.loose import plan_of_runs
-from mario.lab.runs.execute import Run
 from mario.files import write_json
+from mario.lab.runs.execute import Run
+from mario.lab.runs.loose import plan_of_runs
 
 
 def put(folder: Path, name: str, method: str, *, seed: int = 0, shift: str = "concept", **given: Any) -> None:

@@ -13,8 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mario.errors import MarioError, RunFailedError
 from mario.files import read_json
 from mario.lab.presets.file import read_preset
-from mario.lab.runs import execute as run_module
-from mario.lab.runs import store
+from mario.lab.runs import execute as run_module, store
 from mario.lab.runs.execute import Run, finish
 from mario.lab.tune import work as tune_module
 from mario.lab.tune.work import (

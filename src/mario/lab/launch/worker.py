@@ -20,6 +20,7 @@ from mario.errors import MarioError
 from mario.files import write_text
 from mario.lab.launch.local import DONE, FAILED, FULL, HELD, STOPPED
 from mario.lab.launch.processes import after_parent
+from mario.lab.process import return_freed_memory
 from mario.lab.runs import store
 from mario.lab.runs.execute import claim, proceed
 from mario.lab.runs.job import Job
@@ -33,6 +34,7 @@ def work(job: Job, folder: Path, root: Path | None) -> None:
             signal.signal(getattr(signal, name), lambda number, frame: _stop(folder))
     threading.Thread(target=after_parent, args=(partial(_stop, folder),), daemon=True).start()
     torch.set_num_threads(1)
+    return_freed_memory()
     warnings.showwarning = lambda message, *_: print(f"mario: {job.name}: {message}", file=sys.stderr)
     sys.exit(carry_out(job, folder, root))
 

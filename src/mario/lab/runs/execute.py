@@ -16,12 +16,12 @@ from torch_geometric.data import Data
 
 import mario
 from mario import ranks
+from mario.datasets import find_case, load_dataset
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate, evaluate_many, invariance, report
-from mario.lab.runs import store
-from mario.lab.presets import Evaluation, complete_settings, split_settings
 from mario.files import read_json, write_json
-from mario.datasets import find_case, load_dataset
+from mario.lab.presets import Evaluation, complete_settings, split_settings
+from mario.lab.runs import store
 from mario.methods import find
 from mario.methods.base import Method, check_seed, choose_device
 from mario.training import Epoch, pauses, train

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mario.errors import MarioError
-from mario.lab.runs import store
 from mario.files import locked, read_text, write_json, write_text
+from mario.lab.runs import store
 
 
 def read_records(path: Path) -> dict[str, dict[str, Any]]:

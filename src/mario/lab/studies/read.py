@@ -15,8 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from mario.datasets import CATALOG, DatasetCard
-from mario.datasets import find as find_dataset
+from mario.datasets import CATALOG, DatasetCard, find as find_dataset
 from mario.errors import MarioError
 from mario.files import read_text
 from mario.graphs.rules import SETTINGS, choose

@@ -34,6 +34,7 @@ except ImportError:
 from mario.files import write_text
 from mario.lab.launch.processes import after_parent, context, one_thread
 from mario.lab.presets.file import write_preset
+from mario.lab.process import return_freed_memory
 from mario.lab.runs import store
 from mario.lab.runs.execute import Run, execute
 from mario.lab.tune.plan import Tuning
@@ -396,6 +397,7 @@ def _worker(tuning: Tuning, until: float | None) -> None:
     import torch
 
     torch.set_num_threads(1)
+    return_freed_memory()
     objective = Objective(tuning)
 
     def interrupt(number: int, frame: FrameType | None) -> None:
