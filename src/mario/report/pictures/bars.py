@@ -1,22 +1,31 @@
 """Bars with error bars: test groups of one case (the paper's Figure 4) or ID and OOD of several (Figures 5 and 6)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mario.errors import MarioError
 from mario.report.pictures.palette import looks
 from mario.report.pictures.picture import PAGE, Drawing, sheet
-from mario.report.pictures.rows import (
-    Result,
+from mario.report.pictures.registry import Sketch, register_picture
+from mario.report.pictures.scores import (
+    group_percents,
     groups_of,
     mean_and_sd,
     metric_of,
     percents,
-    row_labels,
+    rows_of,
     runs_per_row,
 )
 from mario.report.svg import INK
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from mario.lab.studies.plan import Collected
 
 _FIGURE_AT = 10.0  # points that a bar must be wide to carry its figure
 
