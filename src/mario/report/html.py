@@ -7,6 +7,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from mario.report.numbers import counted
+
 
 def render(template: str, **values: Any) -> Markup:
     """Fill ``templates/{template}.html.j2`` with ``values``.
@@ -30,18 +32,6 @@ def file_name(text: str) -> str:
         'Table-2-all-methods'
     """
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.") or "report"
-
-
-def counted(n: int, what: str) -> str:
-    """A number with its noun.
-
-    Example:
-        >>> from mario.report.html import counted
-        >>> counted(1, "run"), counted(2, "study"), counted(0, "run")
-        ('1 run', '2 studies', '0 runs')
-    """
-    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"{n} {what if n == 1 else plural}"
 
 
 @cache

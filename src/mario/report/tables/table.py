@@ -11,7 +11,8 @@ class Column:
     """The head of a column. Neighboring columns with the same ``group`` share a head above theirs.
 
     ``unit`` is set in small print. ``case`` names the case that the column belongs to, so that a page can filter by it.
-    A column that ``names`` its line holds the line's head; text columns are left-aligned.
+    A column that ``names`` its line holds the line's head; text columns are left-aligned. An ``optional`` column is
+    left out where there is no room.
     """
 
     head: str
@@ -20,6 +21,7 @@ class Column:
     case: str = ""
     names: bool = False
     text: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +114,9 @@ class Table:
         """The cell of the line ``label`` under ``head``; ``case`` is needed where several columns have that head."""
         place = next(j for j, c in enumerate(self.columns) if c.head == head and case in ("", c.case))
         return next(line for line in self.lines if line.label == label).cells[place]
+
+    def without_optional(self) -> "Table":
+        return self._only([j for j, column in enumerate(self.columns) if not column.optional])
 
     def parts(self, at_most: int, *, whole_groups: bool = True) -> Iterator["Table"]:
         """The table cut into parts of about equal width, with ``at_most`` columns beside those that name the lines.

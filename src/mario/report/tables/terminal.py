@@ -32,10 +32,15 @@ def to_rich(table: Table) -> "Group":
     from rich.console import Group
     from rich.text import Text
 
+    notes = list(table.notes)
+    optional = dict.fromkeys(column.head for column in table.columns if column.optional)
+    if optional and len(table.columns) > AT_MOST:
+        table = table.without_optional()
+        notes.insert(0, f"{', '.join(optional)}: see the other forms of this table.")
     return Group(
         Text(table.title, style="bold"),
         *(_part(part) for part in table.parts(AT_MOST, whole_groups=False)),
-        *(Text(f"· {note}", style="dim") for note in table.notes),
+        *(Text(f"· {note}", style="dim") for note in notes),
     )
 
 

@@ -1,0 +1,1 @@
+"""One run in its folder, and many of them as records."""
