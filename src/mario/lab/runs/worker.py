@@ -1,4 +1,4 @@
-"""The process of one run: claim its folder, carry it to its end, leave word of how that went."""
+"""The process of one run: claim its folder, complete it, and report how it ended."""
 
 import errno
 import os
@@ -18,17 +18,18 @@ import mario.graphs.datasets
 import mario.methods  # noqa: F401 (both imported here, so that a fork server has them before it forks)
 from mario.errors import MarioError
 from mario.files import write_text
-from mario.lab.launch.local import DONE, FAILED, FULL, HELD, STOPPED
-from mario.lab.launch.processes import after_parent
 from mario.lab.runs import store
-from mario.lab.runs.execute import claim, proceed
+from mario.lab.runs.attempt import Ending, begin_attempt, end_attempt
+from mario.lab.runs.execute import claim, load_data, proceed
 from mario.lab.runs.job import Job
+from mario.lab.runs.lock import HeldError, alone_in
+from mario.lab.runs.processes import after_parent
 
 
 def work(job: Job, folder: Path, root: Path | None) -> None:
-    """Run ``job`` in ``folder`` with one thread and end the process with a code that says how that went."""
+    """Run ``job`` in ``folder`` with one thread and exit with the code of how it ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this process
-    for name in ("SIGTERM", "SIGHUP", "SIGUSR2"):  # the last is Slurm's word that the time is nearly up
+    for name in ("SIGTERM", "SIGHUP", "SIGUSR2"):  # Slurm sends the last shortly before the time limit
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), lambda number, frame: _stop(folder))
     threading.Thread(target=after_parent, args=(partial(_stop, folder),), daemon=True).start()
@@ -37,40 +38,38 @@ def work(job: Job, folder: Path, root: Path | None) -> None:
     sys.exit(carry_out(job, folder, root))
 
 
-def carry_out(job: Job, folder: Path, root: Path | None) -> int:
-    """Carry ``job`` to its end in ``folder`` and return how that went; nothing is raised but an interruption."""
+def carry_out(job: Job, folder: Path, root: Path | None) -> Ending:
+    """Complete ``job`` in ``folder`` and return how it ended; raises nothing but interruptions."""
     try:
-        run = job.plan()
-        claim(run, folder)
-        with store.alone_in(folder):
-            # Written before looking for a result: over a network only a change of its own makes this machine look anew.
-            if not store.begin_attempt(folder):
-                return FAILED
+        claim(job.spec, folder)
+        with alone_in(folder):
+            # Write before looking for a result: on a network filesystem, only a write of ours refreshes the folder.
+            if not begin_attempt(folder):
+                return Ending.FAILED
             if store.look(folder, mine=True).state == store.DONE:
-                store.end_attempt(folder, os.getpid())
-                return DONE
+                end_attempt(folder, os.getpid())
+                return Ending.DONE
             try:
-                for _ in proceed(run, run.load(root), folder, device="cpu"):
+                for _ in proceed(job.spec, load_data(job.spec, root), folder, device="cpu"):
                     pass
             except Exception:
-                store.end_attempt(folder, os.getpid())
+                end_attempt(folder, os.getpid())
                 raise
             (folder / "error.txt").unlink(missing_ok=True)
-            store.end_attempt(folder, os.getpid())
-    except store.HeldError:
-        return HELD
-    except Exception as error:  # whatever it is, it is told and the other runs go on
+            end_attempt(folder, os.getpid())
+    except HeldError:
+        return Ending.HELD
+    except Exception as error:  # any error is recorded, and the other runs go on
         if disk_is_full(error):
-            return FULL
-        told = f"{job.name}\n\n{traceback.format_exc()}"
+            return Ending.FULL
         with suppress(MarioError):
-            write_text(folder / "error.txt", told)
-        return FAILED
-    return DONE
+            write_text(folder / "error.txt", f"{job.name}\n\n{traceback.format_exc()}")
+        return Ending.FAILED
+    return Ending.DONE
 
 
 def disk_is_full(error: BaseException | None) -> bool:
-    """Whether ``error``, or what caused it, is that there is no room to write."""
+    """Whether ``error``, or its cause, is a full disk."""
     codes = (errno.ENOSPC, errno.EDQUOT)
     while error is not None:
         if isinstance(error, OSError) and error.errno in codes:
@@ -82,6 +81,6 @@ def disk_is_full(error: BaseException | None) -> bool:
 
 
 def _stop(folder: Path) -> None:
-    """Asked to end: no fault of the run, which goes on from its checkpoint next time."""
-    store.end_attempt(folder, os.getpid())
-    os._exit(STOPPED)
+    """Terminated: not the run's fault, so it continues from its checkpoint next time."""
+    end_attempt(folder, os.getpid())
+    os._exit(Ending.STOPPED)

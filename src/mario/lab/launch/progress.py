@@ -1,4 +1,4 @@
-"""How far a batch of runs is, and how long the rest will take by what was measured so far."""
+"""The progress of a launch, and an estimate of the time left from what was measured so far."""
 
 import json
 import socket
@@ -6,52 +6,53 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from mario.errors import RunFailedError
+from mario.lab.result import RunResult
 from mario.lab.runs import store
 from mario.lab.runs.job import Job
+from mario.lab.spec import RunSpec
 
 
 @dataclass
-class Standing:
-    """How far a batch of jobs is. A job that is listed twice counts once."""
+class LaunchProgress:
+    """The progress of a launch. A run that is listed twice counts once."""
 
     done_runs: int
     failed_runs: int
     total_runs: int
     running: list[str]
-    """What runs now: label, dataset, split seed and seed; and the host where that is another one."""
+    """What runs now: label, dataset, split seed and seed, and the host if it is another one."""
     done_steps: int
     total_steps: int
     seconds_left: float | None
-    """None until a run of some kind has told how fast they are."""
+    """None until a first run was timed."""
     note: str = ""
-    """Why nothing runs, where Slurm has said so."""
+    """A remark of the launcher, such as why nothing runs yet."""
 
 
 @dataclass(eq=False)
 class Task:
-    """A job with its folder and what is known of it."""
+    """A job with its folder and its state."""
 
     job: Job
     folder: Path
     steps: int
     kind: tuple[str, str]
-    """Method and dataset: runs that take about as long a step."""
+    """Method and dataset: such runs take about the same time per step."""
     state: str = store.WAITING
     reason: str = ""
     made: int = 0
-    """Steps that its log has."""
+    """Steps in its log."""
     began: tuple[float, int] | None = None
-    """When it was started in this launch, and with how many steps made already."""
+    """When this launch started it, and the steps in its log at that time."""
     mine: bool = False
-    """Whether a process of this launch is at work on it."""
+    """Whether a process of this launch works on it."""
     interrupted_at: str | None = None
     """The newest checkpoint when its process was last killed in this launch."""
 
     def look(self, pace: "Pace | None" = None) -> None:
-        """See what has become of it; ``pace`` learns from its result."""
+        """Update its state; ``pace`` learns from its result."""
         found = store.look(self.folder)
         self.state, self.reason = found.state, found.reason
         self.made = self.steps if found.state == store.DONE else steps_made(self.folder)
@@ -70,14 +71,13 @@ class Task:
 
 
 def tasks_of(jobs: Iterable[Job], folder: Path, *, retry_failed: bool = False) -> list[Task]:
-    """One task for each run of ``jobs``; two jobs with the same digest are one run."""
+    """One task per run of ``jobs``; two jobs with the same digest are one run."""
     tasks: dict[str, Task] = {}
     for job in jobs:
-        run = job.plan()
-        digest = run.digest()
-        if digest not in tasks:
-            steps = run.settings["epochs"] * run.settings["steps_per_epoch"]
-            task = tasks[digest] = Task(job, folder / digest, steps, (run.method, run.dataset))
+        spec = job.spec
+        if spec.digest not in tasks:
+            task = Task(job, folder / spec.digest, spec.steps, _kind(spec))
+            tasks[spec.digest] = task
             if retry_failed:
                 store.clear_for_retry(task.folder)
             task.look()
@@ -86,28 +86,24 @@ def tasks_of(jobs: Iterable[Job], folder: Path, *, retry_failed: bool = False) -
 
 @dataclass
 class Pace:
-    """Seconds a step by kind of run, from results and from what runs now."""
+    """Seconds per step for each kind of run, from results and from the runs of this launch."""
 
     measured: dict[tuple[str, str], list[float]] = field(default_factory=dict)
 
     @classmethod
     def of_folder(cls, folder: Path) -> "Pace":
-        """From every run that is done in ``folder``, whichever experiment it was of."""
+        """From every finished run in ``folder``, of any experiment."""
         pace = cls()
-        for path in sorted(folder.glob("*/result.json")):
-            if ".broken-" in path.parent.name:
-                continue
-            if result := store.read_result(path.parent):
-                pace.learn(result)
+        for result in store.finished(folder):
+            pace.learn(result)
         return pace
 
-    def learn(self, result: dict[str, Any]) -> None:
-        if result.get("seconds") and result.get("steps"):
-            kind = (result["method"], result["dataset"])
-            self.measured.setdefault(kind, []).append(result["seconds"] / result["steps"])
+    def learn(self, result: RunResult) -> None:
+        if result.seconds and result.steps:
+            self.measured.setdefault(_kind(result.spec), []).append(result.seconds / result.steps)
 
     def rates(self, kinds: Iterable[tuple[str, str]]) -> dict[tuple[str, str], float | None]:
-        """Seconds a step: the mean of the kind; else of all kinds on its dataset; else of all kinds."""
+        """Seconds per step: the mean of the kind, or of all kinds on its dataset, or of all kinds."""
         means = {known: sum(rates) / len(rates) for known, rates in self.measured.items()}
         found: dict[tuple[str, str], float | None] = {}
         for kind in kinds:
@@ -117,9 +113,9 @@ class Pace:
         return found
 
     def seconds(self, tasks: Sequence[Task], workers: int) -> float | None:
-        """How long ``workers`` will take for what is left of ``tasks``; None as long as nothing was measured."""
+        """The time ``workers`` need for the rest of ``tasks``; None if nothing was measured yet."""
         left = []
-        rates = self.rates({task.kind for task in tasks if task.undone})  # once a kind: this is asked for all the time
+        rates = self.rates({task.kind for task in tasks if task.undone})  # once per kind: this is called often
         for task in tasks:
             if task.undone:
                 known = rates[task.kind]
@@ -130,16 +126,16 @@ class Pace:
         return max(sum(left) / workers, max(left)) if left else 0.0
 
 
-def standing_of(tasks: Sequence[Task], pace: Pace, workers: int) -> Standing:
+def progress_of(tasks: Sequence[Task], pace: Pace, workers: int) -> LaunchProgress:
     running = []
     for task in tasks:
         if task.state == store.RUNNING:
             task.made = steps_made(task.folder)
             host = "" if task.mine else task.reason.partition(" ")[0]
             elsewhere = f" on {host}" if host and host != socket.gethostname() else ""
-            job = task.job
-            running.append(f"{job.label or job.method} {job.dataset} {job.split_seed}/{job.seed}{elsewhere}")
-    return Standing(
+            spec = task.job.spec
+            running.append(f"{task.job.label} {spec.case.dataset} {spec.split_seed}/{spec.seed}{elsewhere}")
+    return LaunchProgress(
         done_runs=sum(task.state == store.DONE for task in tasks),
         failed_runs=sum(task.state in (store.FAILED, store.BROKEN) for task in tasks),
         total_runs=len(tasks),
@@ -150,8 +146,12 @@ def standing_of(tasks: Sequence[Task], pace: Pace, workers: int) -> Standing:
     )
 
 
+def _kind(spec: RunSpec) -> tuple[str, str]:
+    return spec.method, spec.case.dataset
+
+
 def steps_made(folder: Path) -> int:
-    """The step that the log of a run has reached."""
+    """The last step in the log of a run."""
     try:
         with (folder / "log.jsonl").open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - 4096))
@@ -162,7 +162,7 @@ def steps_made(folder: Path) -> int:
         try:
             return int(json.loads(line)["step"])
         except (ValueError, KeyError, TypeError):
-            continue  # cut short by a kill, or by where we began to read
+            continue  # cut off by a kill, or by the start of our window
     return 0
 
 
@@ -173,5 +173,5 @@ def raise_failures(tasks: Sequence[Task]) -> None:
         first = failed[0]
         raise RunFailedError(
             f"{len(failed)} of {len(tasks)} runs failed, the first {first.job.name} in {first.folder}: {first.reason}; "
-            "--retry-failed tries again"
+            "use --retry-failed to try again"
         )

@@ -1,4 +1,4 @@
-"""How processes begin and end that work for another: quickly, with one thread, and not after it."""
+"""Worker processes: they start quickly, use one thread, and end with their parent."""
 
 import multiprocessing
 import os
@@ -8,9 +8,9 @@ from typing import Any
 
 
 def context(preload: str) -> Any:
-    """A server that has imported ``preload`` and forks a process when asked to; where it cannot, a new Python for each.
+    """A multiprocessing context: a server that has imported ``preload`` and forks processes; else a new Python for each.
 
-    The server is a process of its own with one thread: forking this one, which may have many, is not safe.
+    The server is a separate process with one thread, because forking a process with several threads is not safe.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -21,7 +21,7 @@ def context(preload: str) -> Any:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Libraries that are loaded now, in a process started now, make no threads."""
+    """Processes that are started inside this context use one thread in OpenMP and OpenBLAS."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))
@@ -36,7 +36,7 @@ def one_thread() -> Iterator[None]:
 
 
 def after_parent(then: Callable[[], object]) -> None:
-    """Wait until the process that started this one has ended, and call ``then``; for a thread of its own."""
+    """Wait until the parent process has ended, then call ``then``; to be run in a thread."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
