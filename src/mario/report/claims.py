@@ -188,7 +188,7 @@ def _pairs_asked(studies: Iterable[Collected], case: StudyCase, label: str, agai
     """How many pairs there are once all is done: in the plans, or else in the paper's study."""
     planned = [job for one in studies for known in one.plan.cases if known.name == case.name for job in known.jobs]
     of_row = [{(job.spec.split_seed, job.spec.seed) for job in planned if job.label == row} for row in (label, against)]
-    return len(of_row[0] & of_row[1]) if all(of_row) else len(case.pairs)
+    return len(of_row[0] & of_row[1]) if all(of_row) else len(case.schedule.pairs)
 
 
 def _asked(listed: Mapping[str, Any], label: str, against: str) -> dict[str, StudyCase]:

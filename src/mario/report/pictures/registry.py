@@ -2,7 +2,7 @@
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from mario.errors import MarioError
 from mario.report.pictures.picture import Drawing
 
 if TYPE_CHECKING:
-    from mario.lab.studies.plan import Collected
+    from mario.lab.studies.collect import Collected
 
 TABLES = {"table": ("differences",), "validation": ()}
 """What a study may show besides pictures, and the pictures that come with it."""
@@ -47,7 +47,7 @@ def register_picture(name: str) -> Callable[[Sketches], Sketches]:
         >>> @register_picture("seconds")
         ... def seconds_of(study, root):
         ...     for case in study.cases:
-        ...         yield Sketch(lambda: seconds(case.runs), case=case.name)
+        ...         yield Sketch(lambda case=case: seconds(case.frame), case=case.name)
     """
 
     def register(sketches: Sketches) -> Sketches:
@@ -59,16 +59,17 @@ def register_picture(name: str) -> Callable[[Sketches], Sketches]:
 
 def find_picture(name: str) -> Sketches:
     """The picture called ``name``."""
-    check_shown([name])
+    _load()
+    if name not in _REGISTRY:
+        raise MarioError(f"show must be any of {', '.join([*TABLES, *sorted(_REGISTRY)])}, got {name!r}")
     return _REGISTRY[name]
 
 
-def check_shown(names: tuple[str, ...] | list[str]) -> None:
-    """Raise a `MarioError` if a study asks to show something unknown."""
-    _load()
+def check_shown(names: Iterable[str]) -> None:
+    """Raise a `MarioError` if ``names``, the ``show`` of a study, has a name that is neither a table nor a picture."""
     for name in names:
-        if name not in _REGISTRY and name not in TABLES:
-            raise MarioError(f"show must be any of {', '.join([*TABLES, *sorted(_REGISTRY)])}, got {name!r}")
+        if name not in TABLES:
+            find_picture(name)
 
 
 @cache

@@ -11,6 +11,9 @@ from mario.report.numbers import counted, metric_title
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
+    from mario.lab.case import Case
+    from mario.lab.studies.plan import Plan
+
 
 def labels_of(runs: "DataFrame") -> "Series":
     """The row of each run: its label, or its method in a frame without labels."""
@@ -30,6 +33,17 @@ def chosen_rows(rows: Sequence[str] | None, there: Sequence[str], what: str) -> 
             f"rows must be among those with {what} ({', '.join(there) or 'none'}), got {', '.join(chosen) or 'none'}"
         )
     return chosen
+
+
+def in_order(plan: "Plan", rows: Sequence[str]) -> list[str]:
+    """``rows`` in the order of the plan."""
+    return [row for row in dict.fromkeys([*plan.rows, *rows]) if row in rows]
+
+
+def where(case: "Case", *, dataset: bool = True) -> str:
+    """A case in words, for a title."""
+    shift = "no shift" if case.shift == "no_shift" else f"{case.shift} shift"
+    return ", ".join([f"{case.dataset}, {case.domain} domain"] * dataset + [shift, case.setting])
 
 
 def percents(runs: "DataFrame", row: str, score: str) -> np.ndarray:
