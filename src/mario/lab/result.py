@@ -68,16 +68,23 @@ class Scores:
     @classmethod
     def from_dict(cls, written: Any, where: str = "scores") -> "Scores":
         fields = Fields(written, where)
-        numbers = ("id_test", "ood_test", "ood_test_by_id_val", "id_val", "ood_val")
+
+        def number(key: str) -> float | None:
+            return fields.number(key) if key in fields else None
+
+        def tests(key: str) -> TestScores | None:
+            return TestScores.from_dict(fields.table(key), f"{where}: '{key}'") if key in fields else None
+
         return cls(
-            **{key: fields.number(key) for key in numbers if key in fields},
+            id_test=number("id_test"),
+            ood_test=number("ood_test"),
+            ood_test_by_id_val=number("ood_test_by_id_val"),
+            id_val=number("id_val"),
+            ood_val=number("ood_val"),
             groups=fields.numbers("groups") if "groups" in fields else None,
-            chosen_on=fields.texts("chosen_on") if "chosen_on" in fields else {},
-            **{
-                key: TestScores.from_dict(fields.table(key), f"{where}: '{key}'")
-                for key in ("last", "oracle")
-                if key in fields
-            },
+            chosen_on=fields.texts("chosen_on"),
+            last=tests("last"),
+            oracle=tests("oracle"),
         )
 
 

@@ -27,8 +27,8 @@ def launch(
 
     Finished runs are not repeated, interrupted runs continue from their checkpoint, and runs that another process works
     on, here or on another machine that shares ``folder``, are waited for. A run that fails writes ``error.txt`` in its
-    folder and does not stop the others; it is tried again only with ``retry_failed``, which also repairs broken folders.
-    After the last run a :class:`~mario.errors.RunFailedError` names what failed.
+    folder and does not stop the others; it is tried again only with ``retry_failed``, which also repairs broken
+    folders. After the last run a :class:`~mario.errors.RunFailedError` names what failed.
 
     Args:
         workers: runs at once, each a process with one thread; with Slurm, tasks of its array.

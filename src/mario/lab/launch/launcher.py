@@ -19,8 +19,8 @@ _REGISTERED: dict[str, "type[Launcher]"] = {}
 class Launcher(ABC):
     """Starts the processes that carry out runs, on this machine or on others.
 
-    A launcher is one file in this folder, or in a package that names it as an entry point of ``mario.launchers``, with a
-    class that has ``@register_launcher("name")``. It is then a choice of ``mario reproduce --launcher``.
+    A launcher is one file in this folder with a class that has ``@register_launcher("name")``, or a module of another
+    package that is an entry point of ``mario.launchers``. It is then a choice of ``mario reproduce --launcher``.
     """
 
     name: ClassVar[str]

@@ -1,7 +1,7 @@
 """Runs on Slurm, through submitit: an array of workers that share only the folder of the runs with this process.
 
-Every worker goes through the same list of jobs, claims a run, completes it and takes the next. This process only watches
-the folder. The workers do not depend on it, and repeating the command watches the existing workers.
+Every worker goes through the same list of jobs, claims a run, completes it and takes the next. This process only
+watches the folder. The workers do not depend on it, and repeating the command watches the existing workers.
 """
 
 import dataclasses
@@ -138,7 +138,7 @@ class Array:
         states = self._states()
         self.seen |= {task for task, (state, _) in states.items() if state not in ENDED}
         if canceled := [task for task in self.seen if task in states and states[task][0] == "CANCELLED"]:
-            raise RunFailedError(f"{len(canceled)} of Slurm's workers were canceled; repeat the same command to continue")
+            raise RunFailedError(f"{len(canceled)} of Slurm's workers were canceled; repeat the command to continue")
         waiting = [reason for state, reason in states.values() if state == "PENDING"]
         self.note = f"in Slurm's queue: {len(waiting)} ({', '.join(sorted(set(waiting)))})" if waiting else ""
         return sum(state not in ENDED for state, _ in states.values()), len(waiting)

@@ -27,8 +27,8 @@ class Ending(IntEnum):
 def begin_attempt(folder: Path) -> bool:
     """Note that this process, which holds the lock, starts to work. False if the run was killed too often.
 
-    :func:`end_attempt` removes the note of an attempt that ended in an orderly way, with or without success. A note that
-    is still there is from a process that was killed. Kills count as long as there is no new checkpoint between them.
+    :func:`end_attempt` removes the note of an attempt that ended by itself, with or without success. A note that is
+    still there is from a process that was killed. Kills count as long as there is no new checkpoint between them.
     """
     checkpoint = newest_checkpoint(folder)
     before = _read(folder)

@@ -57,8 +57,8 @@ def load_on_ranks(spec: RunSpec, root: Path | str | None = None) -> Data:
 def execute(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") -> Iterator[Epoch]:
     """Train and evaluate a run in ``folder``, one epoch per item; ``result.json`` is written last.
 
-    If ``result.json`` is there, the run is done and nothing is yielded. If there is a checkpoint, the run continues from
-    it. With several ranks, every rank has to take every item; only rank 0 writes in ``folder`` and evaluates.
+    If ``result.json`` is there, the run is done and nothing is yielded. If there is a checkpoint, the run continues
+    from it. With several ranks, every rank has to take every item; only rank 0 writes in ``folder`` and evaluates.
     """
 
     with ExitStack() as held:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def context(preload: str) -> Any:
-    """A multiprocessing context: a server that has imported ``preload`` and forks processes; else a new Python for each.
+    """A multiprocessing context: a server that has imported ``preload`` and forks, or a new Python for each process.
 
     The server is a separate process with one thread, because forking a process with several threads is not safe.
     """

@@ -1,7 +1,7 @@
 """The folders of runs: which are done, running, failed or broken.
 
-A folder of runs contains one folder per run, named by the run's digest, so the folders of several machines are merged by
-copying. This module does not import torch.
+A folder of runs contains one folder per run, named by the run's digest, so the folders of several machines are merged
+by copying. This module does not import torch.
 """
 
 import json

@@ -55,7 +55,7 @@ def _origin(folder: Path) -> str:
 
 
 def _machine() -> str:
-    """A random name of this machine, drawn once and kept in the cache; the host name if nothing can be written there."""
+    """A random name of this machine, drawn once and kept in the cache; the host name if it cannot be kept."""
     path = cache_folder() / "machine"
     with suppress(OSError, UnicodeDecodeError):
         if re.fullmatch("[0-9a-f]{32}", known := path.read_text(encoding="utf-8").strip()):

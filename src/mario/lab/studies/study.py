@@ -152,9 +152,7 @@ class Study:
             rows = self.rows_of(case, methods)
             specs = {row.label: row_spec(case, schedule, row) for row in rows}  # its runs differ only in their seeds
             found += [
-                Job(
-                    spec=replace(specs[row.label], split_seed=split_seed, seed=seed), label=row.label, paper=row.paper
-                )
+                Job(spec=replace(specs[row.label], split_seed=split_seed, seed=seed), label=row.label, paper=row.paper)
                 for split_seed, seed in schedule.pairs
                 for row in rows
             ]
