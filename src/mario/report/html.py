@@ -34,6 +34,11 @@ def file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.") or "report"
 
 
+def section_id(study: str) -> str:
+    """The id of a study's section on a page, which no other part has."""
+    return f"study-{file_name(study)}"
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -47,7 +52,8 @@ def _environment() -> Environment:
         "code": _code,
         "counted": counted,
         "file_name": file_name,
-        "section": _section,
+        "section": section_id,
+        "study": lambda study: render("study", study=study),
         "table": lambda table: render("table", table=table),
         "unbroken": _unbroken,
     }
@@ -62,8 +68,3 @@ def _unbroken(text: str) -> Markup:
 def _code(text: str) -> Markup:
     """What is between backticks is code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-
-def _section(study: str) -> str:
-    """The id of a study's section, which no other part of the page has."""
-    return f"study-{file_name(study)}"

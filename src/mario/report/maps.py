@@ -17,8 +17,7 @@ from mario.errors import MarioError, RunFailedError
 from mario.evaluation import SETS
 from mario.files import write_whole
 from mario.lab.presets import split_settings
-from mario.lab.runs import store
-from mario.lab.runs.execute import load_data, make_probe, probe_seed
+from mario.lab.runs.execute import load_data, make_probe, probe_seed, result_of
 from mario.lab.studies.collect import CollectedCase
 from mario.lab.studies.plan import Plan
 from mario.methods import load
@@ -131,9 +130,8 @@ def _key(model: Path, max_nodes: int) -> str:
 
 
 def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
-    spec, result = store.read_spec(folder), store.read_result(folder)
-    if result is None:
-        raise MarioError(f"{folder} has no result.json: the run has not finished")
+    result = result_of(folder)
+    spec = result.spec
     if not (folder / "model.safetensors").is_file():
         raise MarioError(
             f"{folder} has no model.safetensors: runs from a file of records have none. To run it again, remove that "
