@@ -1,4 +1,4 @@
-"""``mario report``: what runs have come to, as tables, pictures and one page."""
+"""``mario report``: the results of runs as tables, pictures and one page."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,13 +8,14 @@ from rich.console import Console
 
 from mario.cli.document import places, write_document
 from mario.errors import MarioError
-from mario.lab.runs.loose import plan_of_runs
-from mario.lab.studies.plan import Collected, collect, read_plans
-from mario.report import to_rich, wide_table, write_report
+from mario.lab.studies.collect import Collected, collect
+from mario.lab.studies.loose import plan_of_runs
+from mario.lab.studies.plan_files import read_plans
+from mario.report import study_table, to_rich, write_report
 
 
 def report_runs(runs: Path, out: Path, *, documents: Sequence[Path] = (), root: Path | None = None) -> None:
-    """Collect the runs in a folder by its plans, or as they are where it has none, and write page and pictures."""
+    """Collect the runs in a folder by its plans, or by case and method if it has none, and write page and pictures."""
     if not runs.is_dir():
         raise MarioError(f"there is no folder {runs}")
     console = Console()
@@ -28,24 +29,27 @@ def report_runs(runs: Path, out: Path, *, documents: Sequence[Path] = (), root: 
 
 
 def show_tables(console: Console, collected: Sequence[Collected]) -> None:
-    """The tables of the studies that have one, in the terminal."""
+    """Print the tables of the studies that show one."""
     for study in collected:
         if "table" in study.plan.show:
-            console.print(to_rich(wide_table(study)))
+            console.print(to_rich(study_table(study)))
 
 
 def write_tables(
     console: Console, document: Path, collected: Sequence[Collected], everything: Sequence[Collected]
 ) -> None:
-    """The tables of ``collected`` between the markers of ``document``; claims are judged by ``everything``."""
+    """Write the tables of ``collected`` between the markers of ``document``; ``everything`` decides the claims."""
     write_document(document, collected, everything)
     console.print(f"tables written into {document}", highlight=False, markup=False, soft_wrap=True)
 
 
 def write_pages(console: Console, collected: Sequence[Collected], path: Path, *, root: Path | None = None) -> None:
-    """The page at ``path`` and the pictures in the folder ``pictures`` beside it."""
+    """Write the page at ``path`` and the pictures in the folder ``pictures`` beside it."""
     console.print("drawing the pictures and writing the page ...")
     title = "MARIO: the paper’s tables and figures" if len(collected) > 1 else collected[0].plan.title
     command = "\n".join(dict.fromkeys(line for study in collected for line in study.plan.command.splitlines()))
-    page = write_report(path, collected, title=title, command=command, root=root)
+    print_link(console, write_report(path, collected, title=title, command=command, root=root))
+
+
+def print_link(console: Console, page: Path) -> None:
     console.print(f"open {page.resolve().as_uri()}", highlight=False, markup=False, soft_wrap=True)

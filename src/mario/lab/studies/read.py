@@ -19,7 +19,7 @@ from mario.files import read_text
 from mario.graphs.catalog import CATALOG
 from mario.graphs.rules import SETTINGS, choose
 from mario.lab.case import Case
-from mario.lab.studies.study import PAPER, SHOWN, Schedule, Study, StudyCase, StudyRow, row_spec
+from mario.lab.studies.study import PAPER, Schedule, Study, StudyCase, StudyRow, row_spec
 from mario.methods import REGISTRY, find
 
 OTHERS = "*"
@@ -89,8 +89,6 @@ def read_study(name: str, text: str, where: str) -> Study:
     for case in listed:
         _check_keys(case, _CASE_KEYS, f"a case of {where}")
     show = tuple(_list(table, "show", where)) if "show" in table else ("table",)
-    for shown in show:
-        choose(f"show in {where}", shown, SHOWN)
     levels = {CATALOG[choose(f"dataset in {where}", str(c.get("dataset")), tuple(CATALOG))].level for c in listed}
     named = _list(table, "rows", where)
     if not named and "table" in show:  # a study that shows no scores needs no rows

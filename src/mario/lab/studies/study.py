@@ -31,12 +31,6 @@ PAPER = (
 )
 """The paper's tables and figures, in its order: the meaning of ``all``."""
 
-SHOWN = (
-    *("table", "ranks", "boxes", "bars", "grid", "curves", "invariance", "map", "map-id-ood", "label-rates"),
-    "validation",
-)
-"""What a study may show."""
-
 STEPS = 10
 """Optimizer steps per epoch, the same for all methods, unless a case says otherwise."""
 

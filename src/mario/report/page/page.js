@@ -236,7 +236,7 @@ function startRuns() {
     head.append(
       make("b", {}, first.label),
       make("span", {}, ` on ${first.case}, split ${run.facts.split_seed ?? "–"}, seed ${run.facts.seed ?? "–"} `),
-      make("code", {}, run.facts.folder ?? ""),
+      make("code", {}, run.facts.digest ?? ""),
     );
     details.append(head);
     details.addEventListener("toggle", () => {

@@ -1,30 +1,39 @@
 """Critical-difference diagrams (Demšar, 2006): average ranks on a line, and bars over methods that do not differ."""
 
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mario.errors import MarioError
 from mario.lab.statistics.ranking import Ranking
+from mario.report.numbers import counted
 from mario.report.pictures.palette import VERMILLION
 from mario.report.pictures.picture import PAGE, Drawing, sheet
-from mario.report.pictures.rows import counted
+from mario.report.pictures.registry import Sketch, register_picture
 from mario.report.svg import INK
+from mario.report.tables.ranking import ranking_of
+
+if TYPE_CHECKING:
+    from mario.lab.studies.collect import Collected
 
 
-def ranks(ranking: Ranking, *, subject: str | None = "mario", over: str = "block", title: str = "") -> Drawing:
-    """The best half is named on the left from the top down, the rest on the right; ``subject`` is in color.
+def critical_difference(
+    ranking: Ranking, *, subject: str | None = "mario", over: str = "block", title: str = ""
+) -> Drawing:
+    """The better half is named on the left from the top down, the rest on the right; ``subject`` is in color.
 
-    ``over`` is what one block of the ranking is called.
+    ``over`` is the name of one block of the ranking.
 
     Example:
         >>> from mario.lab.statistics.ranking import average_ranks
-        >>> from mario.report.pictures import ranks
+        >>> from mario.report.pictures import critical_difference
         >>> cases = {"a": {"mario": 0.9, "grace": 0.8}, "b": {"mario": 0.7, "grace": 0.6}}
-        >>> ranks(average_ranks(cases)).description[:59]
+        >>> critical_difference(average_ranks(cases)).description[:59]
         'Average rank over 2 blocks, 1 is best: mario 1.00, grace 2.'
     """
     k = len(ranking.methods)
     if k < 2:
-        raise MarioError(f"ranking must be of two methods or more, got {k}")
+        raise MarioError(f"ranking must have two methods or more, got {k}")
     left = (k + 1) // 2
     bars = len(ranking.groups)
     step, bar = 0.2, 0.13  # inches between names, and between the bars of groups
@@ -96,7 +105,7 @@ def _difference(axis: Any, ranking: Ranking, at: Any, end: float) -> None:
     text = f"CD = {ranking.critical_difference:.2f}"
     x, y = at(1), 0.3
     if wide:
-        # With so few blocks nothing could differ, and the bar would leave the picture.
+        # With so few blocks no two methods can differ, and the bar would not fit.
         axis.text(x, y, f"{text}, more than the whole line: no two can differ", ha="left", va="bottom", fontsize=8)
         return
     other = at(1 + ranking.critical_difference)
@@ -114,3 +123,13 @@ def _in_words(ranking: Ranking, over: str) -> str:
         f"Critical difference {ranking.critical_difference:.2f} at level {ranking.alpha:g}; "
         f"groups that do not differ: {alike}. Friedman's p = {ranking.p_friedman:.3g}."
     )
+
+
+@register_picture("ranking")
+def sketches(study: "Collected", root: Path | None) -> Iterator[Sketch]:
+    """Over cases; if there is only one, over its runs."""
+    there = sum(len(case.runs) > 0 for case in study.cases)
+    if there:
+        by, over = ("case", "case") if there > 1 else ("pair", "run")
+        subject = study.plan.subject
+        yield Sketch(lambda: critical_difference(ranking_of(study.frame, by=by), subject=subject, over=over))
