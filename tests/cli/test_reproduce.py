@@ -11,7 +11,7 @@ import pytest
 from lab import results
 from lab.results import write
 from mario.cli import main
-from mario.cli.document import BEGIN, END
+from mario.cli.document import markers
 from mario.cli.reproduce import recording
 from mario.lab.launch import LaunchProgress
 from mario.lab.studies.collect import Collected
@@ -90,7 +90,7 @@ def test_a_study_of_ones_own_is_run_shown_and_not_repeated(call: Call, tmp_path:
     assert plan["command"].startswith("mario reproduce tiny.toml")
 
     page = tmp_path / "page.md"
-    page.write_text(f"{BEGIN.format('tiny')}\n{END.format('tiny')}\n")
+    page.write_text("\n".join(markers("study tiny")))
     code, said, errors = call("report", "runs", "--document", "page.md")
     assert code == 0, errors
     assert "tables written into page.md" in said
@@ -102,7 +102,7 @@ def test_a_study_of_ones_own_is_run_shown_and_not_repeated(call: Call, tmp_path:
     code, said, _ = call("reproduce", "tiny.toml", "--dry-run", "--out", "runs", "--seeds", "3")
     assert "good-cbas-concept: 9 runs of random-init; plain; thin; 6 done" in said
     assert "in all 12 runs, 5 to do, about" in said
-    assert "s with 2 workers, by the runs that are done in runs" in said
+    assert "s with 2 workers, estimated from the runs in runs" in said
 
 
 def test_what_is_recorded_is_not_run_again_on_another_machine(call: Call, tmp_path: Path) -> None:
