@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lab.launch.tiny import job, write
-from mario.lab.launch.standing import Pace, Task, standing_of, steps_made, tasks_of
-from mario.lab.runs import store
+from mario.lab.launch.progress import Pace, Task, progress_of, steps_made, tasks_of
+from mario.lab.runs import lock, store
 from mario.lab.runs.job import Job
 
 
@@ -24,8 +24,8 @@ def test_what_is_done_failed_and_left(tmp_path: Path) -> None:
     write(tmp_path, jobs[0], seconds=50.0)
     (write(tmp_path, jobs[1]) / "error.txt").write_text("it failed")
     write(tmp_path, jobs[2], steps=40)
-    with store.alone_in(tmp_path / jobs[2].plan().digest()):
-        now = standing_of(tasks_of(jobs, tmp_path), Pace.of_folder(tmp_path), 2)
+    with lock.alone_in(tmp_path / jobs[2].spec.digest):
+        now = progress_of(tasks_of(jobs, tmp_path), Pace.of_folder(tmp_path), 2)
     assert (now.done_runs, now.failed_runs, now.total_runs) == (1, 1, 4)
     assert now.running == ["grace good-cbas 0/2"]
     assert (now.done_steps, now.total_steps) == (100 + 100 + 40, 400)
@@ -37,7 +37,7 @@ def test_time_is_not_known_until_something_was_measured(tmp_path: Path) -> None:
     assert expected(jobs, tmp_path) is None
     tasks = tasks_of(jobs, tmp_path)
     tasks[0].state, tasks[0].began = store.RUNNING, (0.0, 0)
-    assert standing_of(tasks, Pace(), 2).seconds_left is None, "begun, and not a step made"
+    assert progress_of(tasks, Pace(), 2).seconds_left is None, "begun, and not a step made"
     write(tmp_path, jobs[0], seconds=10.0)
     assert expected(jobs, tmp_path, workers=1) == pytest.approx(10.0)
     assert expected(jobs[:1], tmp_path) == 0.0
@@ -73,5 +73,5 @@ def test_broken_results_are_passed_over(tmp_path: Path) -> None:
     jobs = runs(0, 1)
     write(tmp_path, jobs[0], seconds=10.0)
     (write(tmp_path, jobs[1], seconds=10.0) / "result.json").write_text("{")
-    now = standing_of(tasks_of(jobs, tmp_path), Pace.of_folder(tmp_path), 2)
+    now = progress_of(tasks_of(jobs, tmp_path), Pace.of_folder(tmp_path), 2)
     assert (now.done_runs, now.failed_runs) == (1, 1)

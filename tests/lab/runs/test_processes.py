@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from mario.lab.launch.processes import context, one_thread
+from mario.lab.runs.processes import context, one_thread
 
 
 def test_one_thread_is_for_what_is_started_within(monkeypatch: pytest.MonkeyPatch) -> None:

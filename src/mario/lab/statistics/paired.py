@@ -201,8 +201,8 @@ def pair(a: "DataFrame", b: "DataFrame", score: str) -> Pairs:
     Example:
         >>> import pandas as pd
         >>> case = {"dataset": "good-cbas", "domain": "color", "shift": "concept", "setting": "transductive"}
-        >>> runs = pd.DataFrame({"method": ["mario", "mario", "grace"], "seed": [0, 1, 1], "ood_test": [0.91, 0.93, 0.9]})
-        >>> runs = runs.assign(**case, split_seed=0)
+        >>> scores = {"method": ["mario", "mario", "grace"], "seed": [0, 1, 1], "ood_test": [0.91, 0.93, 0.9]}
+        >>> runs = pd.DataFrame(scores).assign(**case, split_seed=0)
         >>> pairs = pair(runs[runs.method == "mario"], runs[runs.method == "grace"], "ood_test")
         >>> pairs.a, pairs.b
         ((0.93,), (0.9,))
