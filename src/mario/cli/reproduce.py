@@ -91,6 +91,7 @@ def reproduce(
     from mario.lab.studies.collect import collect
     from mario.lab.studies.plan import with_earlier
     from mario.lab.studies.plan_files import read_plans, write_plan
+    from mario.report.pictures import check_shown
 
     console = Console()
     out = out or (QUICK if quick else FULL)
@@ -98,6 +99,8 @@ def reproduce(
     if document and quick:
         raise MarioError("a document shows full runs: leave out --quick or --document")
     chosen = _choose(studies, datasets or (), methods or (), seeds=seeds, quick=quick, root=root)
+    for study, _ in chosen:
+        check_shown(study.show)
     for path in document or ():
         check_markers(path, [study.name for study, _ in chosen])
     if dry_run:

@@ -50,7 +50,7 @@ def boxes(runs: "DataFrame", *, rows: Sequence[str] | None = None, title: str = 
     groups = groups_of(runs)
     if not groups:
         raise MarioError("runs must have scores of test groups, got none")
-    shown = chosen_rows(rows, rows_of(runs[runs["groups"].map(bool)]), "scores of test groups")
+    shown = chosen_rows(rows, rows_of(runs[runs["groups"].map(bool).astype(bool)]), "scores of test groups")
     values = {row: [group_percents(runs, row, group) for group in groups] for row in shown}
     if len(shown) <= SIDE_BY_SIDE:
         with sheet(PAGE, 2.9) as figure:

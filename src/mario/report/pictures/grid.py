@@ -138,8 +138,9 @@ def sketches(study: "Collected", root: Path | None) -> Iterator[Sketch]:
 
 def _of_method(case: "CollectedCase", method: str) -> Drawing:
     """Over the two settings in which the rows of ``method`` differ."""
-    given = [job.spec.settings for job in case.planned.jobs if job.spec.method == method]
-    varied = [key for key in (given[0] if given else ()) if any(one.get(key) != given[0][key] for one in given)]
+    jobs = [job for job in case.planned.jobs if job.spec.method == method]
+    varied = [k for k, value in jobs[0].spec.settings.items() if any(job.spec.settings.get(k) != value for job in jobs)]
+    varied.sort(key=lambda name: jobs[0].label.find(f"{name}="))  # labels name them in the order of the study
     if len(varied) != 2:
         raise MarioError(f"a grid needs two settings that vary, {method} has {', '.join(varied) or 'none'}")
     runs = case.frame[case.frame["method"] == method]
