@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mario.graphs.catalog import CATALOG, find_case
+from mario.graphs.catalog import CATALOG, DatasetCard, find_card, find_case
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,16 @@ class Case:
         return cls(dataset, domain, shift, setting)
 
     @property
+    def card(self) -> DatasetCard:
+        """The card of the dataset."""
+        return find_card(self.dataset)
+
+    @property
     def name(self) -> str:
         """The dataset and the shift, plus the domain and the setting where they are not the only or default ones."""
-        card = CATALOG.get(self.dataset)
-        if card is None:  # a result of a dataset that is not installed
+        if self.dataset not in CATALOG:  # a result of a dataset that is not installed
             return "-".join((self.dataset, self.domain, self.shift, self.setting))
+        card = self.card
         several = len([domain for domain in card.domains if domain not in card.parts]) > 1
         domain = self.domain if several or self.domain != card.domains[0] else ""
         setting = self.setting if self.setting != card.setting else ""

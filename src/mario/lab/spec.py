@@ -40,13 +40,12 @@ class RunSpec:
             >>> spec.settings["epochs"], spec.seed
             (5, 1)
         """
-        from mario.graphs.catalog import find_card
         from mario.lab.presets import complete_settings
         from mario.methods import find
         from mario.methods.base import check_seed
 
         found = find(method)
-        found.check_level(find_card(case.dataset).level)
+        found.check_level(case.card.level)
         check_seed(seed)
         settings = complete_settings(found.name, case.dataset, case.domain, case.shift, given)
         return cls(case=case, method=found.name, settings=settings, split_seed=split_seed, seed=seed)

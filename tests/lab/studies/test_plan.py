@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mario.errors import MarioError
+from mario.lab.case import Case
 from mario.lab.runs.execute import finish, load_data
 from mario.lab.studies.collect import collect
 from mario.lab.studies.plan import Plan, make_plan, missing_data, with_earlier
@@ -77,7 +78,7 @@ def test_data_that_is_not_at_hand_is_found_without_a_download(tiny: Study, tmp_p
     here = tmp_path / "CitationFull/cora/raw/cora.npz"
     here.parent.mkdir(parents=True)
     here.touch()
-    assert missing_data("good-cora", tmp_path) is None
+    assert missing_data(Case.find("good-cora"), tmp_path) is None
 
 
 def test_a_case_without_a_chosen_row_is_left_out_and_a_study_without_rows_keeps_its_cases(tiny: Study) -> None:

@@ -25,7 +25,6 @@ from mario.lab.launch.progress import LaunchProgress, Pace, Task, progress_of, r
 from mario.lab.runs import store
 from mario.lab.runs.attempt import newest_checkpoint
 from mario.lab.runs.job import Job
-from mario.lab.spec import RunSpec
 
 LOOK_EVERY = 2.0  # seconds, at the folder
 ASK_EVERY = 10.0  # seconds, the controller, which serves other users too
@@ -123,7 +122,7 @@ class Array:
         digests = [job.spec.digest for job in jobs]
         name = "mario-" + hashlib.sha256("\n".join([str(folder), *sorted(digests)]).encode()).hexdigest()[:8]
         logs = folder / ".submitit" / name
-        write_json(logs / "jobs.json", [{"label": job.label, **job.spec.to_dict()} for job in jobs])
+        write_json(logs / "jobs.json", [job.to_dict() for job in jobs])
         executor = submitit.SlurmExecutor(folder=logs)
         executor.update_parameters(
             **parameters(options, executor._valid_parameters()), job_name=name, array_parallelism=workers
@@ -210,8 +209,7 @@ def work(folder: str, jobs: str, root: str | None) -> None:
     for name in ("SIGTERM", "SIGUSR2"):  # a time limit, a preemption, scancel
         signal.signal(getattr(signal, name), lambda number, frame: stopped.append(number))
     at_once = int(os.environ.get("SLURM_CPUS_PER_TASK") or 1)
-    listed = (Job(spec=RunSpec.from_dict(job, jobs), label=job["label"]) for job in read_json(Path(jobs)))
-    tasks = tasks_of(listed, Path(folder))
+    tasks = tasks_of(map(Job.from_dict, read_json(Path(jobs))), Path(folder))
     where = Path(root) if root else None
     for _ in carry_out_all(tasks, Path(folder), workers=at_once, root=where, wait_for_others=False):
         if stopped:

@@ -1,6 +1,7 @@
 """A job: a run with the name of its row in a table."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from mario.lab.spec import RunSpec
 
@@ -24,6 +25,14 @@ class Job:
     @property
     def folder_name(self) -> str:
         return self.folder or self.spec.digest
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"label": self.label, "paper": self.paper, **self.spec.to_dict()}
+
+    @classmethod
+    def from_dict(cls, written: dict[str, Any]) -> "Job":
+        """Read what :meth:`to_dict` wrote."""
+        return cls(spec=RunSpec.from_dict(written), label=written["label"], paper=written["paper"])
 
     @property
     def name(self) -> str:

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mario.errors import MarioError
-from mario.graphs.catalog import CATALOG
 from mario.graphs.files import locate
 from mario.lab.case import Case
 from mario.lab.runs.job import Job
@@ -33,13 +32,12 @@ class PlannedCase:
         return max((labels.count(label) for label in set(labels)), default=0)
 
     def to_dict(self) -> dict[str, Any]:
-        jobs = [{"label": job.label, "paper": job.paper, **job.spec.to_dict()} for job in self.jobs]
-        return {"case": asdict(self.case), "missing": self.missing, "jobs": jobs}
+        return {"case": asdict(self.case), "missing": self.missing, "jobs": [job.to_dict() for job in self.jobs]}
 
     @classmethod
     def from_dict(cls, written: dict[str, Any]) -> "PlannedCase":
-        jobs = (Job(spec=RunSpec.from_dict(job), label=job["label"], paper=job["paper"]) for job in written["jobs"])
-        return cls(case=Case(**written["case"]), missing=written["missing"], jobs=tuple(jobs))
+        jobs = tuple(map(Job.from_dict, written["jobs"]))
+        return cls(case=Case(**written["case"]), missing=written["missing"], jobs=jobs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +101,7 @@ def make_plan(
     for job in study.jobs(seeds=seeds, datasets=datasets, methods=methods, quick=quick):
         jobs.setdefault(job.spec.case, []).append(job)
     cases = [
-        PlannedCase(case=case, jobs=tuple(jobs.get(case, ())), missing=missing_data(case.dataset, root))
+        PlannedCase(case=case, jobs=tuple(jobs.get(case, ())), missing=missing_data(case, root))
         for case in (kept.case for kept in study.kept_cases(datasets))
         if case in jobs or not study.rows
     ]
@@ -203,16 +201,16 @@ def _place(plan: Plan, name: str) -> tuple[int, str]:
     return plan.order.index(name) if name in plan.order else len(plan.order), name
 
 
-def missing_data(dataset: str, root: str | os.PathLike[str] | None = None) -> str | None:
-    """Why a dataset is missing, or None if it is there; nothing is downloaded.
+def missing_data(case: Case, root: str | os.PathLike[str] | None = None) -> str | None:
+    """Why the data of a case is missing, or None if it is there; nothing is downloaded.
 
     Example:
         >>> from mario.lab.studies.plan import missing_data
-        >>> missing_data("good-cbas") is None
+        >>> missing_data(Case.find("good-cbas")) is None
         True
     """
-    card = CATALOG[dataset]
+    card = case.card
     if not card.files or locate(card, root) is not None:
         return None
     named = card.files[0].path + (f" and {len(card.files) - 1} more" if len(card.files) > 1 else "")
-    return f"the files of {dataset} are missing ({named}); `mario data fetch {dataset}` downloads them"
+    return f"the files of {card.name} are missing ({named}); `mario data fetch {card.name}` downloads them"

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mario.errors import MarioError
-from mario.graphs.catalog import CATALOG
 from mario.lab.case import Case
 from mario.lab.presets import Evaluation, complete_settings, file_settings
 from mario.lab.runs.job import Job
@@ -163,7 +162,7 @@ class Study:
         kept = [row for row in self.rows if {row.label, row.method} & set(methods)]
         if self.open:
             there = {name for row in kept for name in (row.label, row.method)}
-            level = CATALOG[case.case.dataset].level
+            level = case.case.card.level
             more = [name for name in methods if name not in there and _embeds(name, level)]
             kept += [StudyRow(label=name, method=name) for name in more]
         return kept

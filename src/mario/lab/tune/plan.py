@@ -9,7 +9,6 @@ from typing import Any
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.catalog import CATALOG
 from mario.lab.case import Case
 from mario.lab.runs.execute import load_data
 from mario.lab.spec import RunSpec
@@ -99,7 +98,7 @@ class Tuning:
                 raise MarioError(f"{what} must be at least 1, got {number}")
         choose_device(device)
         first = RunSpec.plan(case, method, given=given)
-        card = CATALOG[case.dataset]
+        card = case.card
         space = search_space(
             first.method, level=card.level, grid=sampler == "grid", only=only, search=search, given=given
         )
