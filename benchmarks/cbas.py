@@ -30,8 +30,8 @@ from benchmarks.measuring import ROOT, folder, in_child, parser, save
 from benchmarks.reference import PlainMARIO, Settings, linear_head
 from mario.evaluation import SETS, report
 from mario.files import read_json
-from mario.lab.presets import split_settings
 from mario.lab.case import Case
+from mario.lab.presets import split_settings
 from mario.lab.runs.execute import execute, load_data, probe_seed
 from mario.lab.spec import RunSpec
 from mario.lab.statistics.paired import paired

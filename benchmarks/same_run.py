@@ -19,8 +19,8 @@ from benchmarks.cbas import scores
 from benchmarks.measuring import in_child, parser, save
 from benchmarks.reference import PlainMARIO, Settings, linear_head
 from mario.evaluation import LinearProbe
-from mario.lab.presets import split_settings
 from mario.lab.case import Case
+from mario.lab.presets import split_settings
 from mario.lab.runs.execute import load_data, probe_seed
 from mario.lab.spec import RunSpec
 from mario.training.streams import BATCH, STEP, stream

@@ -136,12 +136,13 @@ def test_two_workers_killed_interrupted_and_launched_twice(tmp_path: Path, reque
     assert (last.done_runs, last.failed_runs, last.running) == (6, 0, [])
     until(lambda: not in_queue())
 
-    before = {path: path.stat().st_mtime_ns for path in runs.rglob("*") if path.name not in (".lock", ".holder")}
+    changing = (".lock", ".holder", "jobs.json")
+    before = {path: path.stat().st_mtime_ns for path in runs.rglob("*")}
     submitted = len(list((runs / ".submitit").rglob("*submitted.pkl")))
     assert list(launch(jobs, runs, launcher="slurm", workers=2))[-1].done_runs == 6
     assert list(launch(jobs, runs, workers=2))[-1].done_runs == 6
     assert len(list((runs / ".submitit").rglob("*submitted.pkl"))) == submitted, "nothing is left to submit"
-    after = {path: path.stat().st_mtime_ns for path in runs.rglob("*") if path.name not in (".lock", ".holder", "jobs.json")}
+    after = {path: path.stat().st_mtime_ns for path in runs.rglob("*") if path.name not in changing}
     assert all(before[path] == time for path, time in after.items() if path.is_file()), "nothing was run again"
 
     list(launch(jobs[:2], tmp_path / "undisturbed", workers=2))

@@ -41,7 +41,8 @@ from mario.lab.tune.work import tune
 from mario.lab.case import Case
 from mario.lab.tune.plan import Tuning
 if __name__ == "__main__":
-    tuning = Tuning.plan(Case.find("good-cbas", shift="concept"), "grace", folder=Path(sys.argv[2]), heartbeat=1, **json.loads(sys.argv[1]))
+    case, asked = Case.find("good-cbas", shift="concept"), json.loads(sys.argv[1])
+    tuning = Tuning.plan(case, "grace", folder=Path(sys.argv[2]), heartbeat=1, **asked)
     for now in tune(tuning, workers=2):
         print(now.done, flush=True)
 """

@@ -20,7 +20,8 @@ def test_one_row_per_run_with_scores_as_fractions() -> None:
     made = frame([FULL, results.result(results.spec(1))])
     assert made.columns.tolist() == [column.name for column in COLUMNS]
     first, second = made.iloc[0], made.iloc[1]
-    assert first[["dataset", "domain", "shift", "setting"]].tolist() == ["good-cbas", "color", "concept", "transductive"]
+    assert first[["dataset", "domain", "shift"]].tolist() == ["good-cbas", "color", "concept"]
+    assert (first.setting, first.method, first.seed) == ("transductive", "grace", 3)
     assert (first.id_test, first.ood_test, first.gap) == (0.9, 0.8, pytest.approx(0.1))
     assert (first.ood_test_chosen_on, first.ood_test_step, first.oracle_ood_test) == ("ood_val", 20, 0.9)
     assert (first.groups, first.curve[1].scores["ood_val"], first.settings["lr"]) == ({"T1": 0.4}, 0.5, 0.01)
