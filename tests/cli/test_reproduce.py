@@ -179,12 +179,14 @@ def test_a_failed_run_stops_no_other_and_is_retried_only_on_demand(call: Call, t
     assert failed.stat().st_mtime_ns > before
 
 
-def test_what_does_not_exist_is_named_with_what_does(call: Call) -> None:
+def test_what_does_not_exist_is_named_with_what_does(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "pie.toml").write_text(f'show = ["pie"]\n{TINY}')
     for words, message in [
         (("nothing",), "there is no study 'nothing'; choose table-concept, table-covariate"),
         (("ablation", "--datasets", "good-cbas,cora"), "'cora'; choose from good-cora, good-cora-word-concept"),
         (("ablation", "--methods", "grace"), "no row of ablation is called 'grace'; choose from mario, mario w/o ad"),
         (("table-concept", "--methods", "graace"), "'graace'"),
+        (("pie.toml",), "show must be any of table, "),
         (("photo", "graph-classification", "--datasets", "dd-200", "--methods", "dgi"), "no case has both"),
         (("tiny.toml", "--launcher", "carrier-pigeon"), "there is no launcher 'carrier-pigeon'"),
         (("tiny.toml", "--dry-run", "--launcher", "carrier-pigeon"), "there is no launcher 'carrier-pigeon'"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mario.lab.fields import Fields
+from mario.lab.from_json import from_json
 from mario.lab.spec import RunSpec
 
 
@@ -22,12 +22,6 @@ class TestScores:
 
     def to_dict(self) -> dict[str, Any]:
         return _present(dataclasses.asdict(self))
-
-    @classmethod
-    def from_dict(cls, written: Any, where: str) -> "TestScores":
-        fields = Fields(written, where)
-        found = {key: fields.number(key) for key in ("id_test", "ood_test") if key in fields}
-        return cls(**found, allowed_for_claims=fields.flag("allowed_for_claims"))
 
 
 @dataclass(frozen=True)
@@ -65,28 +59,6 @@ class Scores:
         rules = {key: rule.to_dict() if rule else None for key, rule in (("last", self.last), ("oracle", self.oracle))}
         return _present({f.name: getattr(self, f.name) for f in dataclasses.fields(self)} | rules)
 
-    @classmethod
-    def from_dict(cls, written: Any, where: str = "scores") -> "Scores":
-        fields = Fields(written, where)
-
-        def number(key: str) -> float | None:
-            return fields.number(key) if key in fields else None
-
-        def tests(key: str) -> TestScores | None:
-            return TestScores.from_dict(fields.table(key), f"{where}: '{key}'") if key in fields else None
-
-        return cls(
-            id_test=number("id_test"),
-            ood_test=number("ood_test"),
-            ood_test_by_id_val=number("ood_test_by_id_val"),
-            id_val=number("id_val"),
-            ood_val=number("ood_val"),
-            groups=fields.numbers("groups") if "groups" in fields else None,
-            chosen_on=fields.texts("chosen_on"),
-            last=tests("last"),
-            oracle=tests("oracle"),
-        )
-
 
 @dataclass(frozen=True)
 class CurvePoint:
@@ -100,8 +72,9 @@ class CurvePoint:
 
     @classmethod
     def from_dict(cls, written: Any, where: str) -> "CurvePoint":
-        fields = Fields(written, where)
-        return cls(fields.whole("step"), {key: fields.number(key) for key in fields.written if key != "step"})
+        found = dict(written) if isinstance(written, dict) else {}
+        step = {"step": found.pop("step")} if "step" in found else {}
+        return from_json(cls, {**step, "scores": found}, where)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,20 +147,7 @@ class RunResult:
     @classmethod
     def from_dict(cls, written: Any, where: str = "the result", folder: Path | None = None) -> "RunResult":
         """Read what :meth:`to_dict` wrote; ``where`` names the file in errors."""
-        fields = Fields(written, where)
-        return cls(
-            spec=RunSpec.from_dict(written, where),
-            metric=fields.text("metric"),
-            steps=fields.whole("steps"),
-            ranks=fields.whole("ranks"),
-            seconds=fields.number("seconds"),
-            cpu_seconds=fields.number("cpu_seconds"),
-            scores=Scores.from_dict(fields.table("scores"), f"{where}: 'scores'"),
-            curve=tuple(CurvePoint.from_dict(point, f"{where}: 'curve'") for point in fields.items("curve")),
-            environment=fields.table("environment"),
-            faults=tuple(map(str, fields.items("faults"))),
-            folder=folder,
-        )
+        return from_json(cls, written, where, spec=RunSpec.from_dict(written, where), folder=folder)
 
 
 def _present(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from mario.lab.case import Case
-from mario.lab.fields import Fields
+from mario.lab.from_json import from_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +71,4 @@ class RunSpec:
     @classmethod
     def from_dict(cls, written: Any, where: str = "the run") -> "RunSpec":
         """Read what :meth:`to_dict` wrote; ``where`` names the file in errors."""
-        fields = Fields(written, where)
-        case = Case(*(fields.text(key) for key in ("dataset", "domain", "shift", "setting")))
-        return cls(
-            case=case,
-            method=fields.text("method"),
-            settings=fields.table("settings"),
-            split_seed=fields.whole("split_seed"),
-            seed=fields.whole("seed"),
-        )
+        return from_json(cls, written, where, case=from_json(Case, written, where))

@@ -64,7 +64,6 @@ def test_a_grid_has_a_row_for_each_point() -> None:
         (('"covariate"', '"sideways"'), "unknown shift of good-cbas"),
         (("seeds = 2", "seeds = 0"), "seeds in mine.toml must be a whole number of at least 1, got 0"),
         (("epochs = 3", 'epochs = "some"'), "epochs in mine.toml must be a whole number"),
-        (("seeds = 2", 'show = ["tables"]'), "did you mean 'table'"),
         (("seeds = 2", "seeds = "), "not valid TOML"),
         (("seeds = 2", 'reference = "mario"'), "unknown reference in mine.toml, the name of a row, 'mario'"),
         (("seeds = 2", 'matched = "no"'), "matched in mine.toml must be true or false, got 'no'"),

@@ -18,6 +18,7 @@ from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate, evaluate_many, invariance, report
 from mario.files import read_json, write_json
 from mario.graphs import load_dataset
+from mario.lab.from_json import from_json
 from mario.lab.presets import Evaluation, split_settings
 from mario.lab.result import CurvePoint, RunResult, Scores
 from mario.lab.runs import store
@@ -102,7 +103,7 @@ def proceed(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") ->
         ranks=ranks.size(),
         seconds=round(prepared + epoch.seconds + time.monotonic() - reached, 2),
         cpu_seconds=round(prepared_cpu + epoch.cpu_seconds + time.process_time() - reached_cpu, 2),
-        scores=Scores.from_dict(report([point.to_dict() for point in curve], data.get("groups") or ())),
+        scores=from_json(Scores, report([point.to_dict() for point in curve], data.get("groups") or ()), "scores"),
         curve=curve,
         environment={**environment(), "device": str(choose_device(device))},
         faults=list(data.faults),

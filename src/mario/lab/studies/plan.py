@@ -9,7 +9,6 @@ from mario.errors import MarioError
 from mario.graphs.files import locate
 from mario.lab.case import Case
 from mario.lab.runs.job import Job
-from mario.lab.spec import RunSpec
 from mario.lab.studies.study import Study
 
 
@@ -127,35 +126,27 @@ def with_earlier(plan: Plan, study: Study, earlier: Plan | None, root: str | os.
     So a study can be run in pieces, for example one dataset at a time, and its table is complete in the end. Runs on
     another schedule are dropped: a table has one schedule.
     """
-    before = {(case.name, job.label, job.spec): job for case in earlier.cases for job in case.jobs} if earlier else {}
-    if earlier is None or not before:
+    if earlier is None or not (before := {(job.label, job.spec) for case in earlier.cases for job in case.jobs}):
         return plan
     if earlier.quick != plan.quick:
         there, asked = ("quick form", "full form") if earlier.quick else ("full form", "quick form")
         raise MarioError(f"the folder has runs of the {there} of {plan.study}: give the {asked} its own folder, --out")
     again = make_plan(
         study,
-        seeds=1 + max(job.spec.seed for job in before.values()),
+        seeds=1 + max(spec.seed for _, spec in before),
         datasets=[case.name for case in earlier.cases],
-        methods=list(dict.fromkeys(job.label for job in before.values())),
+        methods=list(dict.fromkeys(label for label, _ in before)),
         quick=plan.quick,
         root=root,
+        command=earlier.command,
     )
-    facts = {case.name: case for case in (*again.cases, *plan.cases)}
-    jobs: dict[str, dict[tuple[str, RunSpec], Job]] = {name: {} for name in facts}
-    for case in again.cases:
-        jobs[case.name] |= {(j.label, j.spec): j for j in case.jobs if (case.name, j.label, j.spec) in before}
-    for case in plan.cases:
-        jobs[case.name] |= {(job.label, job.spec): job for job in case.jobs}
-    rank = {row.label: number for number, row in enumerate(study.rows)}
-    cases = []
-    for name in (case.name for case in study.cases):
-        if name in facts and (jobs[name] or not study.rows):
-            merged = sorted(jobs[name].values(), key=lambda job: (job.spec.seed, rank.get(job.label, len(rank))))
-            cases.append(replace(facts[name], jobs=tuple(merged)))
-    more = {job.spec for case in cases for job in case.jobs} - {job.spec for case in plan.cases for job in case.jobs}
-    command = both_commands(earlier.command, plan.command) if more else plan.command
-    return replace(plan, command=command, rows=_labels(study, cases), cases=tuple(cases))
+    now = {(job.label, job.spec) for case in plan.cases for job in case.jobs}
+    kept = [
+        replace(case, jobs=tuple(job for job in case.jobs if (job.label, job.spec) in before - now))
+        for case in again.cases
+    ]
+    more = tuple(case for case in kept if case.jobs or not study.rows)
+    return union(plan, replace(again, cases=more, rows=_labels(study, more))) if more else plan
 
 
 def union(one: Plan, other: Plan) -> Plan:
@@ -168,7 +159,7 @@ def union(one: Plan, other: Plan) -> Plan:
         cases[case.name] = case if known is None else _union_case(one, known, case)
     return replace(
         one,
-        command=both_commands(one.command, other.command),
+        command="\n".join(sorted({*one.command.splitlines(), *other.command.splitlines()})),
         rows=tuple(sorted({*one.rows, *other.rows}, key=lambda label: _place(one, label))),
         cases=tuple(sorted(cases.values(), key=lambda case: _place(one, case.name))),
     )
@@ -184,10 +175,6 @@ def _union_case(plan: Plan, one: PlannedCase, other: PlannedCase) -> PlannedCase
             )
     merged = sorted(jobs.values(), key=lambda job: (job.spec.seed, job.spec.split_seed, _place(plan, job.label)))
     return replace(one, jobs=tuple(merged), missing=one.missing and other.missing)
-
-
-def both_commands(one: str, other: str) -> str:
-    return "\n".join(sorted({*one.splitlines(), *other.splitlines()}))
 
 
 def _labels(study: Study, cases: Iterable[PlannedCase]) -> tuple[str, ...]:

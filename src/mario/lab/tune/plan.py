@@ -22,13 +22,29 @@ TRIALS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """A search for settings of ``method`` on ``case``. :meth:`plan` makes one."""
+    """A search for settings of ``method`` on ``case``. :meth:`plan` makes one.
+
+    Attributes:
+        space: the ranges to search.
+        given: settings that all trials share.
+        seeds: runs per trial, whose scores are averaged; each has its own split and seed, starting at 0.
+        select: the validation score that decides.
+        sampler: ``tpe``, ``random``, or ``grid``: the paper's grid.
+        pruner: ``median`` stops a trial that is below the median of the others at a checkpoint; ``none`` does not.
+        trials: total number, including earlier calls and other machines.
+        name: of the study.
+        storage: a database URL.
+        folder: of the runs.
+        root: folder of raw files to look in first.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        heartbeat: seconds between heartbeats of a worker; a trial is tried again after six missed ones.
+    """
 
     case: Case
     method: str
     space: Space
     given: Mapping[str, Any] = field(default_factory=dict)
-    pairs: tuple[tuple[int, int], ...] = ((0, 0),)
+    seeds: int = 1
     select: str = "ood_val"
     sampler: str = "tpe"
     pruner: str = "median"
@@ -40,6 +56,17 @@ class Tuning:
     device: str = "auto"
     heartbeat: int = 10
 
+    def __post_init__(self) -> None:
+        for what, allowed in (("sampler", SAMPLERS), ("pruner", PRUNERS), ("select", SELECT)):
+            if (value := getattr(self, what)) not in allowed:
+                raise MarioError(f"{what} must be one of {', '.join(allowed)}, got '{value}'")
+        for what in ("trials", "seeds"):
+            if (number := getattr(self, what)) < 1:
+                raise MarioError(f"{what} must be at least 1, got {number}")
+        if not self.name or set(self.name) & set("/\\") or self.name.startswith("."):
+            raise MarioError(f"the name of a study must be a valid file name, got '{self.name}'")
+        choose_device(self.device)
+
     @classmethod
     def plan(
         cls,
@@ -49,83 +76,53 @@ class Tuning:
         given: Mapping[str, Any] | None = None,
         only: Sequence[str] = (),
         search: Mapping[str, str] | None = None,
-        seeds: int = 1,
-        select: str = "ood_val",
         sampler: str = "tpe",
-        pruner: str = "median",
         trials: int | None = None,
         name: str | None = None,
         storage: str | Path | None = None,
         folder: Path = Path("runs"),
-        root: Path | None = None,
-        device: str = "auto",
-        heartbeat: int = 10,
+        **options: Any,
     ) -> "Tuning":
-        """Complete and check the arguments; nothing is loaded or written yet.
+        """A tuning with defaults for everything that is ``None``; nothing is loaded or written yet.
 
         Args:
-            case: the dataset and its shift.
-            method: name of the method.
-            given: settings that all trials share.
             only: settings to search; see :func:`~mario.lab.tune.search_space.search_space`.
             search: other ranges; see there.
-            seeds: runs per trial, whose scores are averaged; each has its own split and seed, starting at 0.
-            select: the validation score that decides.
-            sampler: ``tpe``, ``random``, or ``grid``: the paper's grid.
-            pruner: ``median`` stops a trial that is below the median of the others at a checkpoint; ``none`` does not.
-            trials: total number, including earlier calls and other machines; default 50, or the whole grid.
-            name: of the study; default: dataset, domain, shift and method.
+            trials: default 50, or the whole grid.
+            name: default: dataset, domain, shift and method.
             storage: a file or a database URL; default ``folder/tune/NAME.db``.
-            folder: of the runs.
-            root: folder of raw files to look in first.
-            device: ``auto``, ``cpu`` or ``cuda``.
-            heartbeat: seconds between heartbeats of a worker; a trial is tried again after six missed ones.
+            options: other attributes of the class.
 
         Example:
             >>> tuning = Tuning.plan(Case.find("good-cbas", shift="concept"), "mario", sampler="grid")
             >>> tuning.name, tuning.trials, sorted(tuning.space)
             ('good-cbas-color-concept-mario', 25, ['clusters', 'gamma'])
         """
-        for what, value, allowed in (
-            ("sampler", sampler, SAMPLERS),
-            ("pruner", pruner, PRUNERS),
-            ("select", select, SELECT),
-        ):
-            if value not in allowed:
-                raise MarioError(f"{what} must be one of {', '.join(allowed)}, got '{value}'")
-        for what, number in (("trials", trials), ("seeds", seeds)):
-            if number is not None and number < 1:
-                raise MarioError(f"{what} must be at least 1, got {number}")
-        choose_device(device)
         first = RunSpec.plan(case, method, given=given)
-        card = case.card
-        space = search_space(
-            first.method, level=card.level, grid=sampler == "grid", only=only, search=search, given=given
-        )
-        if sampler == "grid":
+        card, grid = case.card, sampler == "grid"
+        space = search_space(first.method, level=card.level, grid=grid, only=only, search=search, given=given)
+        if grid:
             points = len(list(itertools.product(*grid_of(space).values())))
-            trials = min(trials or points, points)
+            trials = points if trials is None else min(trials, points)
         own = [] if case.setting == card.setting else [case.setting]
         name = name or "-".join([case.dataset, case.domain, case.shift, *own, first.method])
-        if not name or set(name) & set("/\\") or name.startswith("."):
-            raise MarioError(f"the name of a study must be a valid file name, got '{name}'")
         return cls(
             case=case,
             method=first.method,
             space=space,
             given={key: first.settings[key] for key in given or {}},
-            pairs=tuple((i, i) for i in range(seeds)),
-            select=select,
             sampler=sampler,
-            pruner=pruner,
-            trials=trials or TRIALS,
+            trials=TRIALS if trials is None else trials,
             name=name,
             storage=storage_url(storage or folder / "tune" / f"{name}.db"),
             folder=folder,
-            root=root,
-            device=device,
-            heartbeat=heartbeat,
+            **options,
         )
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Split seed and seed of each run of a trial."""
+        return tuple((i, i) for i in range(self.seeds))
 
     def runs(self, params: Mapping[str, Any]) -> list[RunSpec]:
         """The runs of a trial: one per pair of split seed and seed."""
@@ -146,7 +143,7 @@ class Tuning:
         return {
             **asdict(self.case),
             "method": self.method,
-            "given": {key: _plain(value) for key, value in sorted(self.given.items())},
+            "given": dict(sorted(self.given.items())),
             "pairs": [list(pair) for pair in self.pairs],
             "select": self.select,
             "space": {
@@ -154,7 +151,3 @@ class Tuning:
                 for key, found in sorted(self.space.items())
             },
         }
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
