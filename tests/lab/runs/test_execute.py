@@ -109,7 +109,7 @@ def test_two_processes_cannot_share_a_folder(tmp_path: Path) -> None:
     run, data = plan("random-init")
     first = execute(run, data, tmp_path / "run")
     next(first)
-    with pytest.raises(MarioError, match="another process is at work"):
+    with pytest.raises(MarioError, match="another process is working"):
         finish(run, data, tmp_path / "run")
     first.close()
     finish(run, data, tmp_path / "run")

@@ -124,7 +124,7 @@ def test_a_lock_has_one_holder_and_says_who(folder: Path) -> None:
     with lock.alone_in(folder):
         assert lock.holder(folder).endswith(f" {os.getpid()}")
         with (
-            pytest.raises(lock.HeldError, match=f"another process is at work in .*{os.getpid()}"),
+            pytest.raises(lock.HeldError, match=f"another process is working in .*{os.getpid()}"),
             lock.alone_in(folder),
         ):
             pass

@@ -32,7 +32,7 @@ def alone_in(folder: Path, *, patience: float = 0.2) -> Iterator[None]:
     try:
         lock = _acquire(folder, patience)
     except Timeout:
-        raise HeldError(f"another process is at work in {folder}: wait for it or stop it ({_note(folder)})") from None
+        raise HeldError(f"another process is working in {folder}: wait for it or stop it ({_note(folder)})") from None
     try:
         with suppress(MarioError):  # a full disk: only people read this file
             write_text(folder / HOLDER, f"{socket.gethostname()} {os.getpid()}\n")

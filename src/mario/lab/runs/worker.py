@@ -28,7 +28,7 @@ from mario.lab.runs.processes import after_parent
 
 def work(job: Job, folder: Path, root: Path | None) -> None:
     """Run ``job`` in ``folder`` with one thread and exit with the code of how it ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
     for name in ("SIGTERM", "SIGHUP", "SIGUSR2"):  # Slurm sends the last shortly before the time limit
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), lambda number, frame: _stop(folder))

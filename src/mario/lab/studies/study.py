@@ -209,7 +209,7 @@ def _given(case: StudyCase, schedule: Schedule, row: StudyRow) -> dict[str, Any]
 
 def _rescaled(own: Mapping[str, Any], epochs: int, steps: int) -> dict[str, Any]:
     """Settings that count steps or epochs, rescaled to the same share of this schedule as of the method's own."""
-    share = epochs * steps / (own["epochs"] * own["steps_per_epoch"])
+    share: float = epochs * steps / (own["epochs"] * own["steps_per_epoch"])
 
     def scaled(count: int) -> int:
         return max(1, round(count * share))

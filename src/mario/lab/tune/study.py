@@ -102,7 +102,7 @@ def _make_pruner(tuning: Tuning) -> optuna.pruners.BasePruner:
 
 def checkpoints_of(spec: RunSpec) -> int:
     """The number of checkpoints of a run: at most one per epoch."""
-    return min(spec.settings["epochs"], spec.settings["checkpoints"])
+    return int(min(spec.settings["epochs"], spec.settings["checkpoints"]))
 
 
 def counted(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
