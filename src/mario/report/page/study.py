@@ -202,9 +202,7 @@ def _add_tables(part: StudyPart, study: Collected) -> None:
         part.downloads.append(("runs", f"{file_name(plan.study)}-runs.csv", "runs, CSV"))
 
 
-def _maps(
-    plan: Plan, case: CollectedCase, root: Path | None, complain: Callable[[str], None]
-) -> dict[str, MapData]:
+def _maps(plan: Plan, case: CollectedCase, root: Path | None, complain: Callable[[str], None]) -> dict[str, MapData]:
     """A map for each row; ``complain`` is told of those that cannot be made, or are on another split."""
     found: dict[str, MapData] = {}
     for label, folder in run_maps.mapped_runs(plan, case).items():

@@ -24,9 +24,9 @@ def to_rich(table: Table) -> "Group":
         >>> Console(width=40).print(to_rich(Table(name="t", title="Scores", columns=columns, lines=(line,))))
         Scores
         <BLANKLINE>
-         method         OOD 
-         ────────────────── 
-         mario   91.00±1.00 
+         method         OOD
+         ──────────────────
+         mario   91.00±1.00
         <BLANKLINE>
     """  # noqa: W291
     from rich.console import Group
@@ -62,7 +62,9 @@ def _part(table: Table) -> "RichTable":
 
 
 def _head(column: Column) -> str:
-    return "\n".join([*column.group.split(", "), *column.head.replace(" − ", " −\n").split("\n"), column.unit]).strip("\n")
+    return "\n".join([*column.group.split(", "), *column.head.replace(" − ", " −\n").split("\n"), column.unit]).strip(
+        "\n"
+    )
 
 
 def _cell(cell: Cell) -> "Text":

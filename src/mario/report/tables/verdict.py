@@ -22,7 +22,9 @@ def verdict(entry: Entry, reference: Entry) -> str:
     test = entry.test
     if test is None:
         return f"No paired test: {entry.label} and {reference.label} have no runs on the same split and seed."
-    head = f"OOD {metric_title(entry.metric)} of {entry.label} minus that of {reference.label}, same split and same seed"
+    head = (
+        f"OOD {metric_title(entry.metric)} of {entry.label} minus that of {reference.label}, same split and same seed"
+    )
     if test.p_wilcoxon is None:
         return f"{head}: {points(test.mean_difference)} points on a single pair, from which nothing follows."
     facts = [] if test.ci_low is None else [f"95 % interval {interval(test)}"]
