@@ -102,7 +102,7 @@ def collected(
 
 
 def changed(study: Collected, change: Callable[[Job, RunResult], Mapping[str, Any]]) -> Collected:
-    """``study`` with fields of its results replaced: of the result, of its scores, or ``settings`` and seeds of both."""
+    """``study`` with fields of its results replaced: of the result, of its scores, or of its spec."""
     cases = [
         dataclasses.replace(case, runs=[_changed(run, change(run.job, run.result)) for run in case.runs])
         for case in study.cases

@@ -48,5 +48,5 @@ def test_a_picture_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_names_are_checked() -> None:
     check_shown(["table", "validation", "ranking", "map-id-ood", "label-rates"])
-    with pytest.raises(MarioError, match="show must be any of table, validation, bars, .*, got 'pie'"):
+    with pytest.raises(MarioError, match=r"show must be any of table, validation, bars, .*, got 'pie'"):
         check_shown(["pie"])

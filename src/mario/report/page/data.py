@@ -106,7 +106,7 @@ class _Once:
 
 
 def _known(run: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """The columns of a run that have a value; a missing one is unequal to itself, or pandas' NA."""
+    """The columns of a run that have a value."""
     from pandas import isna
 
     return {name: run[name] for name in names if not isna(run[name])}

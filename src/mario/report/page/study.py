@@ -203,7 +203,7 @@ def _add_tables(part: StudyPart, study: Collected) -> None:
 
 
 def _maps(plan: Plan, case: CollectedCase, root: Path | None, complain: Callable[[str], None]) -> dict[str, MapData]:
-    """A map for each row; ``complain`` is told of those that cannot be made, or are on another split."""
+    """A map for each row; those that cannot be made, or are on another split, are reported to ``complain``."""
     found: dict[str, MapData] = {}
     for label, folder in run_maps.mapped_runs(plan, case).items():
         try:

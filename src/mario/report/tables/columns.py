@@ -39,7 +39,7 @@ class CaseColumn:
 
 
 def score_cell(entry: Entry, score: Score, kind: str, *, tested: bool = False) -> Cell:
-    """Mean ± sd of our runs and how many, the paper's figure, and the arrow of the test if this score was ``tested``."""
+    """Mean ± sd of our runs and how many, the paper's figure, and the arrow of the test if the score was ``tested``."""
     n = score.ours.n if score.ours else 0
     direction = direction_of(entry.test, entry.p_holm) if tested else ""
     return Cell(
