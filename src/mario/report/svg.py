@@ -15,8 +15,8 @@ _STYLE = {
     "svg.fonttype": "none",
     # A dollar sign in a method's name is not math.
     "text.parse_math": False,
-    # The family that matplotlib ships, and a fallback for browsers. Sizes are for print: no text below 8 pt at the width
-    # of a column or of a page.
+    # The family that matplotlib ships, and a fallback for browsers. Sizes are for print: no text below 8 pt at the
+    # width of a column or of a page.
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 8.5,

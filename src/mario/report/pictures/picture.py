@@ -1,6 +1,8 @@
 """A picture: a figure with its description, drawn at print size and saved as PNG, SVG and PDF."""
 
+import base64
 import io
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +19,8 @@ COLUMN, PAGE = 3.33, 7.0
 """Widths in print, in inches: one column of a two-column paper, and both."""
 
 DPI = 200
+MOST_SVG = 400_000
+"""Bytes of an SVG in a page; a larger picture is shown as PNG."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,20 @@ class Picture:
     description: str
     svg: str
     paths: tuple[Path, ...]
+
+    @property
+    def png(self) -> str:
+        """The PNG in base64, for a page that the SVG would make heavy; otherwise empty."""
+        path = next((path for path in self.paths if path.suffix == ".png"), None)
+        if path is None or len(self.svg) <= MOST_SVG:
+            return ""
+        return base64.b64encode(path.read_bytes()).decode()
+
+    @property
+    def broad(self) -> bool:
+        """Whether it is wider than a column."""
+        inches = re.search(r"--inches: ([\d.]+)", self.svg[:2000])
+        return inches is not None and float(inches[1]) > COLUMN
 
 
 @contextmanager
