@@ -102,8 +102,11 @@ def collected(
 
 
 def changed(study: Collected, change: Callable[[Job, RunResult], Mapping[str, Any]]) -> Collected:
-    """``study`` with fields of its results replaced: of the result, of its scores, or ``settings`` and seeds of both."""
-    cases = [dataclasses.replace(case, runs=[_changed(run, change(run.job, run.result)) for run in case.runs]) for case in study.cases]
+    """``study`` with fields of its results replaced: of the result, of its scores, or of its spec."""
+    cases = [
+        dataclasses.replace(case, runs=[_changed(run, change(run.job, run.result)) for run in case.runs])
+        for case in study.cases
+    ]
     return Collected(study.plan, cases)
 
 
@@ -115,4 +118,6 @@ def _changed(run: FinishedRun, new: Mapping[str, Any]) -> FinishedRun:
     scores = dataclasses.replace(run.result.scores, **of(Scores))
     fields = {name: value for name, value in of(RunResult).items() if name not in ("spec", "scores")}
     planned = dataclasses.replace(run.job, spec=spec)
-    return FinishedRun(run.study, planned, dataclasses.replace(run.result, **{"spec": spec, "scores": scores, **fields}))
+    return FinishedRun(
+        run.study, planned, dataclasses.replace(run.result, **{"spec": spec, "scores": scores, **fields})
+    )

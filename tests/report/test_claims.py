@@ -78,7 +78,9 @@ def test_runs_that_are_not_done_keep_a_claim_from_holding(monkeypatch: pytest.Mo
     assert claim.verdict == "not shown"
     assert {"good-twitch-concept", "webkb-covariate", "coauthor-cs-word-concept"} <= set(claim.lacking)
     assert "good-cbas-concept" not in claim.lacking
-    assert [line for line in numbers(claim) if line.startswith("Not all runs are done, so the claim is not held: good-")]
+    assert [
+        line for line in numbers(claim) if line.startswith("Not all runs are done, so the claim is not held: good-")
+    ]
     small = one(tables(1.0), "grace-above-supervised-small").comparisons[0]
     assert (small.verdict, small.lacking) == ("held", ())
     rows = {"erm": [0.7] * 5, "grace": [0.8, 0.81, 0.82, 0.83, None]}

@@ -31,7 +31,9 @@ def test_gains_of_the_last_three_of_ten_by_hand() -> None:
     gains: dict[str, Any] = {key: round(gain, 6) for key, gain in found.gains.items()}
     assert gains == {"id_val": round((-0.05 + 0.15) / 2, 6), "ood_val": round((-0.4 - 0.35) / 2, 6)}
     assert found.best == 0.1  # ood_val chooses the first of both
-    assert "| good-cbas-concept | 200 | 10 | 2 | 10 % | +5.0 | -37.5 | mario |" in to_markdown(convergence_table([found]))
+    assert "| good-cbas-concept | 200 | 10 | 2 | 10 % | +5.0 | -37.5 | mario |" in to_markdown(
+        convergence_table([found])
+    )
 
 
 def test_controls_and_runs_of_few_checkpoints_are_left_out() -> None:

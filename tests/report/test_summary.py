@@ -2,9 +2,9 @@
 
 from made_up import collected
 from mario.lab.statistics.paired import paired, summarize
+from mario.report import to_markdown
 from mario.report.numbers import p_value, percent, points
 from mario.report.summary import LABELS, summary_table
-from mario.report.tables import to_markdown
 
 OURS = {
     "raw-features": [0.31, 0.32, 0.33],

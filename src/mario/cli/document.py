@@ -10,7 +10,7 @@ from mario.lab.studies.collect import Collected, labeled_frame
 from mario.report import claims, claims_table, study_table, to_markdown, validation_table
 from mario.report.convergence import convergence, convergence_table
 from mario.report.summary import summary_table
-from mario.report.tables import Table
+from mario.report.tables.table import Table
 
 
 def markers(part: str) -> tuple[str, str]:

@@ -2,29 +2,18 @@
 
 from mario.report.claims import Claim, claims
 from mario.report.claims_table import claims_table
+from mario.report.html import to_html
 from mario.report.page import write_report
-from mario.report.tables import (
-    Cell,
-    Column,
-    Entry,
-    Line,
-    Pooled,
-    Score,
-    Table,
-    entries,
-    long_table,
-    pool,
-    ranking_of,
-    runs_to_csv,
-    study_table,
-    to_csv,
-    to_html,
-    to_latex,
-    to_markdown,
-    to_rich,
-    validation_table,
-    verdict,
-)
+from mario.report.tables.columns import long_table, to_csv
+from mario.report.tables.entries import Entry, Score, entries
+from mario.report.tables.latex import to_latex
+from mario.report.tables.markdown import to_markdown
+from mario.report.tables.pooled import Pooled, pool
+from mario.report.tables.ranking import ranking_of
+from mario.report.tables.study import study_table, validation_table
+from mario.report.tables.table import Cell, Column, Line, Table
+from mario.report.tables.terminal import to_rich
+from mario.report.tables.verdict import verdict
 
 __all__ = [
     "Cell",
@@ -41,7 +30,6 @@ __all__ = [
     "long_table",
     "pool",
     "ranking_of",
-    "runs_to_csv",
     "study_table",
     "to_csv",
     "to_html",

@@ -11,10 +11,10 @@ _MOST = 8  # cases that a line names
 HOW = (
     "Held: every comparison has the claimed sign and p < 0.05, and every run that the claim needs and has data for is "
     "done. The test is Wilcoxon’s signed-rank test over runs of the same split and seed, Holm-corrected for the "
-    "comparisons of the claim (a table corrects for all of its rows, so its p differs). Contradicted: one comparison has "
-    "the other sign and p < 0.05. Not shown: anything else, which is no evidence that the claim is false. Every pair "
-    "counts as independent, which pairs on two forms of one dataset (good-webkb and webkb) are not quite. Differences "
-    "are in points; the paper has no tests."
+    "comparisons of the claim (a table corrects for all of its rows, so its p differs). Contradicted: one comparison "
+    "has the other sign and p < 0.05. Not shown: anything else, which is no evidence that the claim is false. Every "
+    "pair counts as independent, which pairs on two forms of one dataset (good-webkb and webkb) are not quite. "
+    "Differences are in points; the paper has no tests."
 )
 
 

@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from mario.report.numbers import counted
+from mario.report.tables.table import Table
 
 
 def render(template: str, **values: Any) -> Markup:
@@ -21,6 +22,11 @@ def render(template: str, **values: Any) -> Markup:
         True
     """
     return Markup(_environment().get_template(f"{template}.html.j2").render(**values))
+
+
+def to_html(table: Table) -> Markup:
+    """The table as an HTML fragment with its notes; ``templates/table.html.j2`` lists its attributes and classes."""
+    return render("table", table=table)
 
 
 def file_name(text: str) -> str:
@@ -54,7 +60,7 @@ def _environment() -> Environment:
         "file_name": file_name,
         "section": section_id,
         "study": lambda study: render("study", study=study),
-        "table": lambda table: render("table", table=table),
+        "table": to_html,
         "unbroken": _unbroken,
     }
     return environment

@@ -224,11 +224,19 @@ def test_names_cannot_become_markup(tmp_path: Path) -> None:
     case = Case(EVIL, EVIL, EVIL, EVIL)
     evil = [job(EVIL, case, seed, **{EVIL: EVIL}) for seed in range(3)]
     evil = [replace(one, label=EVIL, paper=EVIL, spec=replace(one.spec, method=EVIL)) for one in evil]
-    facts = {"chosen_on": {"ood_test": "ood_val"}, "metric": EVIL, "faults": (EVIL,), "environment": {EVIL: EVIL}, "groups": {EVIL: 0.5}}
+    facts = {
+        "chosen_on": {"ood_test": "ood_val"},
+        "metric": EVIL,
+        "faults": (EVIL,),
+        "environment": {EVIL: EVIL},
+        "groups": {EVIL: 0.5},
+    }
     curve = points([{"step": i, "ood_val": 0.5, EVIL: 0.5} for i in range(6)])
     runs = [FinishedRun(EVIL, one, result(one, 0.8, curve=curve, folder=Path("runs"), **facts)) for one in evil[:2]]
     planned = PlannedCase(case=case, jobs=tuple(evil), missing=EVIL)
-    plan = Plan(study=EVIL, title=EVIL, paper=EVIL, note=EVIL, command=EVIL, cases=(planned,), reference=EVIL, subject=EVIL)
+    plan = Plan(
+        study=EVIL, title=EVIL, paper=EVIL, note=EVIL, command=EVIL, cases=(planned,), reference=EVIL, subject=EVIL
+    )
     plan = replace(plan, show=("map", "curves", "boxes", "table", "validation", EVIL))
     made = Collected(plan, [CollectedCase(planned, runs, [FailedRun(evil[2], EVIL)])])
     page = parse(write_report(tmp_path / "page.html", [made], title=EVIL, command=EVIL))

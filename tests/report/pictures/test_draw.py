@@ -21,9 +21,7 @@ from mario.report.pictures.picture import Picture
 from report.pictures.made_up import run
 
 
-def case(
-    name: str, results: Iterable[RunResult], missing: str | None = None, shift: str = "concept"
-) -> CollectedCase:
+def case(name: str, results: Iterable[RunResult], missing: str | None = None, shift: str = "concept") -> CollectedCase:
     """A case of a dataset that is not installed, whose name has all of its parts."""
     where = Case(name, "color", shift, "inductive")
     placed = [replace(result, spec=replace(result.spec, case=where)) for result in results]
@@ -228,5 +226,7 @@ def test_label_rates_come_from_the_graph(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.usefixtures("unsaved")
 def test_a_name_that_is_no_picture_is_said(tmp_path: Path) -> None:
     said: list[str] = []
-    assert names(draw(study(("pie", "curves"), case("a", RUNS)), tmp_path, complain=said.append)) == [f"mine-curves-a{REST}"]
+    assert names(draw(study(("pie", "curves"), case("a", RUNS)), tmp_path, complain=said.append)) == [
+        f"mine-curves-a{REST}"
+    ]
     assert said[0].startswith("no picture mine-pie: show must be any of table, validation, bars, boxes, ")

@@ -11,7 +11,7 @@ from made_up import collected
 from mario.errors import MarioError
 from mario.report.pictures import check_shown, draw, registry
 
-FILE = '''
+FILE = """
 from mario.report.pictures.picture import COLUMN, Drawing, sheet
 from mario.report.pictures.registry import Sketch, register_picture
 
@@ -26,7 +26,7 @@ def seconds(runs):
     with sheet(COLUMN, 2.0) as figure:
         figure.subplots().hist(runs["seconds"])
     return Drawing(figure, "Seconds per run", f"{len(runs)} runs, {runs['seconds'].sum():g} seconds.")
-'''
+"""
 
 
 def test_a_picture_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,5 +48,5 @@ def test_a_picture_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_names_are_checked() -> None:
     check_shown(["table", "validation", "ranking", "map-id-ood", "label-rates"])
-    with pytest.raises(MarioError, match="show must be any of table, validation, bars, .*, got 'pie'"):
+    with pytest.raises(MarioError, match=r"show must be any of table, validation, bars, .*, got 'pie'"):
         check_shown(["pie"])

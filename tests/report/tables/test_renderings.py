@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from rich.console import Console
 
@@ -16,7 +15,6 @@ from made_up import changed, collected
 from mario.report import (
     entries,
     long_table,
-    runs_to_csv,
     study_table,
     to_csv,
     to_html,
@@ -24,7 +22,7 @@ from mario.report import (
     to_markdown,
     to_rich,
 )
-from mario.report.tables.columns import FACTS, LONG_COLUMNS, SCORES, LongColumn
+from mario.report.tables.columns import LONG_COLUMNS, LongColumn
 from mario.report.tables.latex import escape_latex
 
 UP = [0.001 * i for i in range(9)]
@@ -189,19 +187,6 @@ def test_long_form_as_csv() -> None:
     told |= {"pairs": "9", "mean_difference": "2.4", "wins": "9", "ties": "0", "losses": "0", "p": "0.003906"}
     assert {name: mario[name] for name in told} == told
     assert (lines[-1]["n"], lines[-1]["ood_mean"], lines[-1]["why"]) == ("0", "", "1 failed (Memory_Error: a|b)")
-
-
-def test_runs_as_csv() -> None:
-    study = collected({"amazon-photo-concept": {"grace": [0.5], "mario": [0.6]}})
-    study = changed(study, lambda job, _: {"groups": {"T1": 0.25}} if job.label == "mario" else {})
-    lines = list(csv.DictReader(StringIO(runs_to_csv(pd.concat([study.frame, STUDY.frame])))))
-    assert len(lines) == 2 + 4 * 9 + 2
-    assert list(lines[0]) == ["study", "case", "label", *FACTS, *SCORES, "T1"]
-    told = {"label": "mario", "split_seed": "0", "seed": "0", "encoder": "gcn", "ood_test": "60.0", "T1": "25.0"}
-    told |= {"id_test_chosen_on": "id_val", "id_test_step": "200", "ood_test_step": "100"}
-    told["digest"] = study.cases[0].runs[1].job.spec.digest
-    assert {name: lines[1][name] for name in told} == told
-    assert "99.99" not in runs_to_csv(STUDY.frame)  # the oracle's
 
 
 def test_a_column_of_the_long_form_is_declared_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,8 +40,11 @@ def test_five_pairs_cannot_be_marked_and_all_cases_together_can() -> None:
     study = collected(CASES)
     table = study_table(study)
     assert not any(cell.direction for line in table.lines for cell in line.cells[:-1])
-    assert any("With so few pairs per case, no difference could reach significance" in note for note in table.notes)
-    assert any("The last column takes the runs of all cases together: OOD minus that of grace" in n for n in table.notes)
+    notes = table.notes
+    assert any("With so few pairs per case, no difference could reach significance" in note for note in notes)
+    assert any(
+        "The last column takes the runs of all cases together: OOD minus that of grace" in n for n in table.notes
+    )
     overall = overall_of(study, entries(study))
     assert list(overall) == ["erm", "irm", "mario"]
     mario, irm = overall["mario"].pooled, overall["irm"].pooled

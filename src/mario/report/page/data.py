@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from mario.evaluation import SETS
+from mario.lab.frame import COLUMNS
 from mario.report.maps import MapData, points
 from mario.report.pictures.curves import SERIES
 from mario.report.pictures.palette import COLORS, GRAY, MARKERS, SEQUENTIAL, VERMILLION
-from mario.report.tables.columns import FACTS, SCORES
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+# The oracle's scores were chosen on test labels and are never shown.
+_SCORES = [column.name for column in COLUMNS if column.dtype == "float64" and not column.name.startswith("oracle")]
+_FACTS = [column.name for column in COLUMNS if column.dtype not in ("float64", "object") and column.name != "folder"]
 
 
 def embedded(value: Any) -> Markup:
@@ -37,8 +41,8 @@ def runs_data(runs: "DataFrame") -> dict[str, Any]:
         if run["digest"] not in found:
             groups = {f"groups.{name}": score for name, score in run["groups"].items()}
             found[run["digest"]] = {
-                "facts": {**_known(run, FACTS), "faults": list(run["faults"])},
-                "scores": {**_known(run, SCORES), **groups},
+                "facts": {**_known(run, _FACTS), "faults": list(run["faults"])},
+                "scores": {**_known(run, _SCORES), **groups},
                 "settings": settings.place(run["settings"]),
                 "environment": environments.place(run["environment"]),
                 "studies": [],
@@ -106,7 +110,7 @@ class _Once:
 
 
 def _known(run: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """The columns of a run that have a value; a missing one is unequal to itself, or pandas' NA."""
+    """The columns of a run that have a value."""
     from pandas import isna
 
     return {name: run[name] for name in names if not isna(run[name])}

@@ -28,19 +28,19 @@ from mario.report.tables.table import Cell, Column, Line, Table
 
 PAPER = "https://arxiv.org/abs/2307.13055"
 _READING = {
-    "ID and OOD.": "ID is the test set from the domains of the training set, OOD the one from other domains. A small gap "
-    "between them is worth something only if the scores are high.",
-    "Which checkpoint.": "The best of more draws is larger, so methods are comparable only if all are evaluated equally "
-    "often; a note under the table says where they were not. The OOD column uses labels of the OOD validation set to "
-    "choose, as the paper does; the long form has the one chosen on id_val, which needs no label from outside. No score "
-    "in a table was chosen on a test set.",
+    "ID and OOD.": "ID is the test set from the domains of the training set, OOD the one from other domains. A small "
+    "gap between them is worth something only if the scores are high.",
+    "Which checkpoint.": "The best of more draws is larger, so methods are comparable only if all are evaluated "
+    "equally often; a note under the table says where they were not. The OOD column uses labels of the OOD validation "
+    "set to choose, as the paper does; the long form has the one chosen on id_val, which needs no label from outside. "
+    "No score in a table was chosen on a test set.",
     "The controls.": "raw-features is the linear probe on the input, random-init on an encoder that was never trained. "
     "A method adds what it has above them.",
     "The test.": "Runs are paired by split and seed. Seeds on one split share it, so there are fewer independent draws "
     "than pairs, and p is smaller than it should be. A p above 0.05 does not show that two methods are equal.",
-    "Beside the paper.": "The paper’s figures are from 10 runs on the split files that GOOD published, with settings and "
-    "a number of epochs searched for each method. Splits here are drawn again by the same procedure, so figures can "
-    "differ because of the split alone.",
+    "Beside the paper.": "The paper’s figures are from 10 runs on the split files that GOOD published, with settings "
+    "and a number of epochs searched for each method. Splits here are drawn again by the same procedure, so figures "
+    "can differ because of the split alone.",
 }
 
 

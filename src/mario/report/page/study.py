@@ -1,14 +1,11 @@
 """One study of the page: what was run, its tables, pictures and maps, and its downloads."""
 
-import base64
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from markupsafe import Markup
 
 from mario.errors import MarioError
 from mario.evaluation import SETS
@@ -21,7 +18,7 @@ from mario.report.numbers import counted
 from mario.report.page.data import map_group
 from mario.report.pictures.curves import SERIES
 from mario.report.pictures.draw import draw
-from mario.report.pictures.picture import COLUMN, Picture
+from mario.report.pictures.picture import Picture
 from mario.report.tables.columns import long_table, to_csv
 from mario.report.tables.entries import CONTROLS, entries
 from mario.report.tables.latex import to_latex
@@ -31,20 +28,6 @@ from mario.report.tables.study import study_table, validation_table
 from mario.report.tables.table import Cell, Column, Line, Table
 
 MAPS = ("map", "map-id-ood")
-MOST_SVG = 400_000
-"""Bytes of an SVG in the page; a larger picture is a PNG."""
-
-
-@dataclass(frozen=True)
-class ShownPicture:
-    """A picture as the page shows it: as SVG, or as a PNG in base64."""
-
-    case: str
-    title: str
-    description: str
-    svg: Markup
-    png: str
-    broad: bool
 
 
 @dataclass(frozen=True)
@@ -56,7 +39,7 @@ class ShownMap:
     words: str
     accuracy: Table
     sizes: Table
-    pictures: list[ShownPicture]
+    pictures: list[Picture]
 
 
 @dataclass(kw_only=True)
@@ -71,7 +54,7 @@ class StudyPart:
     wide: Table | None = None
     long: Table | None = None
     validation: dict[str, Table] = field(default_factory=dict)
-    pictures: list[ShownPicture] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
     maps: list[ShownMap] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
     downloads: list[tuple[str, str, str]] = field(default_factory=list)
@@ -104,10 +87,10 @@ def study_part(
     found = {case.name: _maps(plan, case, root, complaints.append) for case in study.cases} if mapped else {}
     drawn = draw(study, folder, root=root, complain=complaints.append, leave_out=() if maps else MAPS)
     beside = [picture for picture in drawn if picture.kind in MAPS and found.get(picture.case)]
-    part.pictures = [_shown(picture) for picture in drawn if picture not in beside]
+    part.pictures = [picture for picture in drawn if picture not in beside]
     for case in study.cases:
         if of_case := found.get(case.name):
-            pictures = [_shown(picture) for picture in beside if picture.case == case.name]
+            pictures = [picture for picture in beside if picture.case == case.name]
             part.maps.append(_shown_map(len(groups), case.name, of_case, pictures))
             groups.append(map_group(case.name, case.case.domain, of_case, (plan.reference, plan.subject)))
     # The error for a missing dataset has many lines, with the path of each file.
@@ -202,10 +185,8 @@ def _add_tables(part: StudyPart, study: Collected) -> None:
         part.downloads.append(("runs", f"{file_name(plan.study)}-runs.csv", "runs, CSV"))
 
 
-def _maps(
-    plan: Plan, case: CollectedCase, root: Path | None, complain: Callable[[str], None]
-) -> dict[str, MapData]:
-    """A map for each row; ``complain`` is told of those that cannot be made, or are on another split."""
+def _maps(plan: Plan, case: CollectedCase, root: Path | None, complain: Callable[[str], None]) -> dict[str, MapData]:
+    """A map for each row; those that cannot be made, or are on another split, are reported to ``complain``."""
     found: dict[str, MapData] = {}
     for label, folder in run_maps.mapped_runs(plan, case).items():
         try:
@@ -226,21 +207,7 @@ def _nodes(found: MapData) -> bytes:
     return b"".join(part.tobytes() for part in (found.node, found.y, found.domain, found.split))
 
 
-def _shown(picture: Picture) -> ShownPicture:
-    png = next((path for path in picture.paths if path.suffix == ".png"), None)
-    heavy = len(picture.svg) > MOST_SVG and png is not None
-    inches = re.search(r"--inches: ([\d.]+)", picture.svg[:2000])
-    return ShownPicture(
-        case=picture.case,
-        title=picture.title,
-        description=picture.description,
-        svg=Markup(picture.svg),
-        png=base64.b64encode(png.read_bytes()).decode() if heavy and png else "",
-        broad=bool(inches) and float(inches[1]) > COLUMN,  # type: ignore[index]
-    )
-
-
-def _shown_map(place: int, case: str, maps: Mapping[str, MapData], pictures: list[ShownPicture]) -> ShownMap:
+def _shown_map(place: int, case: str, maps: Mapping[str, MapData], pictures: list[Picture]) -> ShownMap:
     first = next(iter(maps.values()))
     part = f"{len(first.node):,} of " if first.total > len(first.node) else ""
     words = (

@@ -67,9 +67,7 @@ def limits(runs: "DataFrame", rows: Sequence[str] | None = None) -> tuple[float,
     return max(0.0, low - margin), min(100.5, high + margin)
 
 
-def curves(
-    runs: "DataFrame", *, rows: Sequence[str] | None = None, legend: bool = True, title: str = ""
-) -> Drawing:
+def curves(runs: "DataFrame", *, rows: Sequence[str] | None = None, legend: bool = True, title: str = "") -> Drawing:
     """One panel per row: the mean over runs, with a band of one standard deviation; all panels have one scale.
 
     Example:

@@ -27,14 +27,12 @@ def differences(found: Iterable[Entry], *, title: str = "") -> Drawing:
         >>> from mario.lab.statistics.paired import summarize
         >>> from mario.lab.studies.paper import Figure
         >>> from mario.report.pictures import differences
-        >>> from mario.report.tables import Entry, Score
-        >>> scores = {name: Score(ours=summarize([0.91]), paper=Figure(91.28, 1.1, 10, "Table 2")) for name in ("id_test", "ood_test")}
-        >>> entry = Entry(
-        ...     study="mine", case=Case.find("good-cbas"), label="mario", method="mario", encoder="gcn", metric="accuracy",
-        ...     supervised=False, asked=1, scores=scores,
-        ... )
-        >>> differences([entry]).description
-        'Accuracy in percent, ours and the paper’s. ID: mario 91.0 and 91.3. OOD: mario 91.0 and 91.3.'
+        >>> from mario.report import Entry, Score
+        >>> score = Score(ours=summarize([0.91]), paper=Figure(91.28, 1.1, 10, "Table 2"))
+        >>> facts = {"study": "mine", "case": Case.find("good-cbas"), "encoder": "gcn", "metric": "accuracy"}
+        >>> facts |= {"supervised": False, "asked": 1, "scores": {"id_test": Score(), "ood_test": score}}
+        >>> differences([Entry(label="mario", method="mario", **facts)]).description
+        'Accuracy in percent, ours and the paper’s. OOD: mario 91.0 and 91.3.'
     """
     shown = [entry for entry in found if _both(entry)]
     columns = [(score, name) for score, name in _SCORES if any(entry.scores[score].off is not None for entry in shown)]

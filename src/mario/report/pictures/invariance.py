@@ -20,7 +20,9 @@ _PANELS = (("align_mean", "average over views"), ("align_worst", "worst case"))
 
 def rows_with_invariance(runs: "DataFrame") -> list[str]:
     """Rows whose runs measured alignment at two checkpoints or more (the setting ``invariance``)."""
-    return rows_of(runs[runs["curve"].map(lambda curve: sum("align_worst" in point.scores for point in curve) > 1).astype(bool)])
+    return rows_of(
+        runs[runs["curve"].map(lambda curve: sum("align_worst" in point.scores for point in curve) > 1).astype(bool)]
+    )
 
 
 def invariance_curves(runs: "DataFrame", *, rows: Sequence[str] | None = None, title: str = "") -> Drawing:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ class Counts:
 def label_counts(data: Any) -> list[Counts]:
     """The counts of training (Tr), validation (Val) and every test group of a graph that is split by snapshots.
 
-    A node without a label is in no mask; it counts for the split that has the other nodes of its snapshot (``domain_id``).
+    A node without a label is in no mask; it counts for the split of the other nodes of its snapshot (``domain_id``).
 
     Example:
         >>> import torch
@@ -106,10 +107,10 @@ def _counts(name: str, data: Any, mask: Any) -> Counts:
 def sketches(study: "Collected", root: Path | None) -> Iterator[Sketch]:
     for case in study.cases:
         if not case.missing:
-            yield Sketch(lambda case=case.case: _of_case(case, root), case.name)  # type: ignore[misc]
+            yield Sketch(partial(_of_case, case.case, root), case.name)
 
 
 def _of_case(case: "Case", root: Path | None) -> Drawing:
-    where = {"domain": case.domain, "shift": case.shift, "setting": case.setting}
+    where: dict[str, Any] = {"domain": case.domain, "shift": case.shift, "setting": case.setting}
     data = load_dataset(case.dataset, **where, root=root, download=False)
     return label_rates(label_counts(data), title=f"Label rates of {case.dataset}")

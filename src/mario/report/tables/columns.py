@@ -7,16 +7,12 @@ import csv
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mario.lab.frame import COLUMNS
 from mario.lab.statistics.paired import Paired
 from mario.report.numbers import p_equals, p_value, percent, points
 from mario.report.tables.entries import LEVEL, Entry, Score
 from mario.report.tables.table import Cell, Column, Line, Table
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +35,7 @@ class CaseColumn:
 
 
 def score_cell(entry: Entry, score: Score, kind: str, *, tested: bool = False) -> Cell:
-    """Mean ± sd of our runs and how many, the paper's figure, and the arrow of the test if this score was ``tested``."""
+    """Mean ± sd of our runs and how many, the paper's figure, and the arrow of the test if the score was ``tested``."""
     n = score.ours.n if score.ours else 0
     direction = direction_of(entry.test, entry.p_holm) if tested else ""
     return Cell(
@@ -203,32 +199,6 @@ def to_csv(found: Iterable[Entry]) -> str:
         values = [column.value(entry) for column in LONG_COLUMNS]
         writer.writerow([round(value, 6) if isinstance(value, float) else value for value in values])
     return out.getvalue()
-
-
-SCORES = [column.name for column in COLUMNS if column.dtype == "float64" and not column.name.startswith("oracle")]
-"""Columns of a frame of runs that hold scores. The oracle's were chosen on test labels and are never shown."""
-FACTS = [
-    column.name for column in COLUMNS if column.dtype not in ("float64", "object") and column.name not in ("folder",)
-]
-"""Columns of a frame of runs that hold one fact each."""
-
-
-def runs_to_csv(runs: "DataFrame") -> str:
-    """Every run of a study's frame as CSV: facts, scores in percent, and a column for each test group.
-
-    A run that two studies share is there once for each.
-
-    Example:
-        >>> from mario.lab.studies.collect import labeled_frame
-        >>> from mario.report import runs_to_csv
-        >>> runs_to_csv(labeled_frame([])).split(",")[:4]
-        ['study', 'case', 'label', 'digest']
-    """
-    shown = runs[["study", "case", "label", *FACTS, *SCORES]].copy()
-    shown[SCORES] *= 100
-    for name in dict.fromkeys(name for found in runs["groups"] for name in found):
-        shown[name] = [100 * found[name] if name in found else None for found in runs["groups"]]
-    return shown.round(6).to_csv(index=False, lineterminator="\n")
 
 
 def _long_cell(column: LongColumn, entry: Entry) -> Cell:

@@ -178,7 +178,9 @@ def _entry(plan: Plan, case: CollectedCase, jobs: Sequence[Job], runs: "DataFram
         asked=asked,
         n=len(runs),
         scores={name: _score(runs, name, _printed(plan, where, job, encoder, name)) for name in _SCORES},
-        groups={name: Score(ours=summarize([found[name] for found in runs["groups"] if name in found])) for name in groups},
+        groups={
+            name: Score(ours=summarize([found[name] for found in runs["groups"] if name in found])) for name in groups
+        },
         chosen_on=rules.iloc[0] if len(rules) else "ood_val",
         why=_why(case, job.label, asked - len(runs)),
         missing=case.missing,

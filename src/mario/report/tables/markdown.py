@@ -12,7 +12,8 @@ def to_markdown(table: Table) -> str:
     Example:
         >>> from mario.report.tables.table import Cell, Column, Line, Table
         >>> line = Line(cells=(Cell(text="mario"), Cell(text="91.00", emphasis="best", paper="91.28")))
-        >>> print(to_markdown(Table(name="t", title="", columns=(Column(head="method"), Column(head="OOD")), lines=(line,))))
+        >>> columns = (Column(head="method"), Column(head="OOD"))
+        >>> print(to_markdown(Table(name="t", title="", columns=columns, lines=(line,))))
         | method | OOD |
         |---:|---:|
         | mario | **91.00**<br>*91.28* |

@@ -49,8 +49,8 @@ def _reading(study: Collected, found: Sequence[Entry]) -> list[str]:
     printed = sorted({f.table for entry in found for f in (entry.id.paper, entry.ood.paper) if f is not None})
     if printed:
         notes.append(
-            f"Below ours: the paper’s figure ({', '.join(printed)}; 10 runs), and our difference from it in its standard "
-            "deviations."
+            f"Below ours: the paper’s figure ({', '.join(printed)}; 10 runs), and our difference from it in its "
+            "standard deviations."
         )
     if any(entry.ood.place for entry in found):
         several = " with the same encoder" if len({e.encoder for e in found if not e.control}) > 1 else ""

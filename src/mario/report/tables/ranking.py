@@ -39,7 +39,9 @@ def ranking_of(
     if by == "pair":
         block = block + " " + known["split_seed"].astype(str) + "/" + known["seed"].astype(str)
     tables = {
-        str(name): here.pivot(index=["split_seed", "seed"], columns="label", values=score)[list(dict.fromkeys(here["label"]))]
+        str(name): here.pivot(index=["split_seed", "seed"], columns="label", values=score)[
+            list(dict.fromkeys(here["label"]))
+        ]
         for name, here in known.groupby(block, sort=False)
     }
     most = max((len(table.columns) for table in tables.values()), default=0)

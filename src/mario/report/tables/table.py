@@ -1,4 +1,4 @@
-"""What a table is: columns, lines and cells. One renderer each turns it into HTML, LaTeX, Markdown and terminal text."""
+"""A table: columns, lines and cells. One renderer each turns it into HTML, LaTeX, Markdown and terminal text."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -12,8 +12,8 @@ def verdict(entry: Entry, reference: Entry) -> str:
         >>> from mario.lab.statistics.paired import paired
         >>> from mario.report.tables.entries import Entry, Score
         >>> from mario.report.tables.verdict import verdict
-        >>> facts = {"study": "mine", "case": Case.find("good-cbas"), "encoder": "gcn", "metric": "accuracy", "asked": 2}
-        >>> facts |= {"supervised": False, "scores": {"ood_test": Score()}}
+        >>> facts = {"study": "mine", "case": Case.find("good-cbas"), "encoder": "gcn", "metric": "accuracy"}
+        >>> facts |= {"asked": 2, "supervised": False, "scores": {"ood_test": Score()}}
         >>> grace = Entry(label="grace", method="grace", **facts)
         >>> mario = Entry(label="mario", method="mario", test=paired([0.9, 0.9], [0.8, 0.8]), **facts)
         >>> verdict(mario, grace).split(": ")[0]
@@ -22,7 +22,9 @@ def verdict(entry: Entry, reference: Entry) -> str:
     test = entry.test
     if test is None:
         return f"No paired test: {entry.label} and {reference.label} have no runs on the same split and seed."
-    head = f"OOD {metric_title(entry.metric)} of {entry.label} minus that of {reference.label}, same split and same seed"
+    head = (
+        f"OOD {metric_title(entry.metric)} of {entry.label} minus that of {reference.label}, same split and same seed"
+    )
     if test.p_wilcoxon is None:
         return f"{head}: {points(test.mean_difference)} points on a single pair, from which nothing follows."
     facts = [] if test.ci_low is None else [f"95 % interval {interval(test)}"]
