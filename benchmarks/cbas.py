@@ -30,8 +30,10 @@ from benchmarks.measuring import ROOT, folder, in_child, parser, save
 from benchmarks.reference import PlainMARIO, Settings, linear_head
 from mario.evaluation import SETS, report
 from mario.files import read_json
+from mario.lab.case import Case
 from mario.lab.presets import split_settings
-from mario.lab.runs.execute import Run, execute
+from mario.lab.runs.execute import execute, load_data, probe_seed
+from mario.lab.spec import RunSpec
 from mario.lab.statistics.paired import paired
 from mario.training.loop import pauses
 from mario.training.streams import BATCH, STEP, stream
@@ -40,15 +42,15 @@ SCORES = ("id_test", "ood_test")
 CHECKPOINTS = 20  # of the whole run
 
 
-def plan(seed: int, epochs: int, checkpoints: int) -> Run:
+def plan(seed: int, epochs: int, checkpoints: int) -> RunSpec:
     """The run with the paper's settings, ``epochs`` and ``checkpoints`` apart; 0 leaves those as well."""
     given = {name: value for name, value in (("epochs", epochs), ("checkpoints", checkpoints)) if value}
-    return Run.plan("good-cbas", "mario", shift="concept", seed=seed, given=given)
+    return RunSpec.plan(Case.find("good-cbas", shift="concept"), "mario", seed=seed, given=given)
 
 
-def plain_epochs(run: Run, curve: list[dict[str, float]], again: str) -> Iterator[int]:
+def plain_epochs(run: RunSpec, curve: list[dict[str, float]], again: str) -> Iterator[int]:
     """The run by the reference, one epoch for each item; ``curve`` gets the scores of every checkpoint."""
-    data = run.load()
+    data = load_data(run)
     ours, judged = split_settings(run.method, run.settings)
     graph = ours.prepare(data, seed=run.seed, device="cpu")
     sampler = ours.sampler(graph)
@@ -75,7 +77,7 @@ def plain_epochs(run: Run, curve: list[dict[str, float]], again: str) -> Iterato
                 classes,
                 epochs=judged.probe_steps,
                 lr=judged.probe_lr,
-                seed=run.probe_seed(step),
+                seed=probe_seed(run, step),
             )
             curve.append({"step": step, **scores(logits, data)})
         yield epoch
@@ -87,10 +89,10 @@ def scores(logits: Tensor, data: Data) -> dict[str, float]:
     return {name: float(right[data[f"{name}_mask"]].double().mean()) for name in SETS if f"{name}_mask" in data}
 
 
-def epochs_of(who: str, run: Run, home: Path, curve: list[dict[str, float]], again: str) -> Iterator[object]:
+def epochs_of(who: str, run: RunSpec, home: Path, curve: list[dict[str, float]], again: str) -> Iterator[object]:
     if who == "plain":
         return plain_epochs(run, curve, again)
-    return execute(run, run.load(), home / "run", device="cpu")
+    return execute(run, load_data(run), home / "run", device="cpu")
 
 
 def child(seed: int, epochs: int, checkpoints: int, again: str, whom: list[str]) -> None:

@@ -17,7 +17,9 @@ import torch
 
 from benchmarks.measuring import folder, parser, save
 from mario.errors import MarioError
-from mario.lab.runs.execute import Run, finish
+from mario.lab.case import Case
+from mario.lab.runs.execute import finish, load_data
+from mario.lab.spec import RunSpec
 from mario.lab.statistics.paired import paired
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -62,20 +64,20 @@ def main() -> None:
 def measure(dataset: str, shape: dict[str, Any], pairs: int, given: Any) -> dict[str, dict[str, Any]]:
     found: dict[str, list[tuple[float, float]]] = {}
     for seed in range(pairs):
-        data = Run.plan(dataset, "mario", domain=DOMAINS.get(dataset), split_seed=seed).load()
+        case = Case.find(dataset, domain=DOMAINS.get(dataset))
+        data = load_data(RunSpec.plan(case, "mario", split_seed=seed))
         nodes = min(int(data.num_nodes), 4 * shape.get("roots", 1000))
         for name, changed in variants(nodes).items():
             if given.variants and name not in given.variants:
                 continue
-            plan = {"domain": DOMAINS.get(dataset), "split_seed": seed, "seed": seed, "given": {**shape, **changed}}
-            run = Run.plan(dataset, "mario", **plan)
-            where = folder(given) / "runs" / run.digest()
+            run = RunSpec.plan(case, "mario", split_seed=seed, seed=seed, given={**shape, **changed})
+            where = folder(given) / "runs" / run.digest
             clock = where / "cpu-seconds"
             start = time.process_time()
             result = finish(run, data, where, device="cpu")
             if not clock.exists():
                 clock.write_text(str(time.process_time() - start))
-            found.setdefault(name, []).append((result["scores"]["ood_test"], float(clock.read_text())))
+            found.setdefault(name, []).append((result.scores.ood_test, float(clock.read_text())))
             print(f"{dataset} {seed} {name}: {found[name][-1]}", flush=True)
     return {name: describe(cells, found["exact"]) for name, cells in found.items()}
 

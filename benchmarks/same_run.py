@@ -19,8 +19,10 @@ from benchmarks.cbas import scores
 from benchmarks.measuring import in_child, parser, save
 from benchmarks.reference import PlainMARIO, Settings, linear_head
 from mario.evaluation import LinearProbe
+from mario.lab.case import Case
 from mario.lab.presets import split_settings
-from mario.lab.runs.execute import Run
+from mario.lab.runs.execute import load_data, probe_seed
+from mario.lab.spec import RunSpec
 from mario.training.streams import BATCH, STEP, stream
 
 STEPS = 200
@@ -30,8 +32,8 @@ EVERY = 20  # steps between checkpoints
 def child(seed: int, steps: int, every: int) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
-    run = Run.plan("good-cbas", "mario", shift="concept", seed=seed)
-    data = run.load()
+    run = RunSpec.plan(Case.find("good-cbas", shift="concept"), "mario", seed=seed)
+    data = load_data(run)
     data.x = data.x.double()
     ours, judged = split_settings(run.method, run.settings)
     sampler = ours.sampler(ours.prepare(data, seed=seed, device="cpu"))
@@ -56,7 +58,7 @@ def child(seed: int, steps: int, every: int) -> dict[str, Any]:
             continue
         ours.eval()
         plain.eval()
-        z, first = ours.transform(data), run.probe_seed(step + 1)
+        z, first = ours.transform(data), probe_seed(run, step + 1)
         logits = LinearProbe(**head).fit_predict(z[train], data.y[train], z, classes, seed=first)
         embedded = plain.encoder_(data.x, data.edge_index).detach()
         others = linear_head(lambda z=embedded: z, data.y, train, classes, seed=first, **head)

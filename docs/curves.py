@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from mario.files import write_text
-from mario.lab.studies.plan import collect, make_plan
+from mario.lab.studies.collect import collect
+from mario.lab.studies.plan import make_plan
 from mario.lab.studies.read import find_study
 from mario.report.pictures import curves
 from mario.report.svg import to_svg
@@ -14,9 +15,9 @@ HOME = Path(__file__).parent.parent
 def main() -> None:
     plan = make_plan(find_study("table-concept"), datasets=["good-cbas"], methods=["erm", "grace", "mario"])
     (case,) = collect(plan, HOME / "runs" / "paper").cases
-    drawing = curves(case.results)
+    drawing = curves(case.frame)
     svg = to_svg(drawing.figure, name="curves", title=drawing.title, description=drawing.description)
-    # It takes the color of the text around it, which an image has not: dark on white on every page.
+    # The ink is the text color of the page around it, which an image does not have: make it dark on white.
     write_text(HOME / "docs" / "curves.svg", svg.replace('style="', 'style="background: #fff; ', 1) + "\n")
 
 

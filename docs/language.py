@@ -1,7 +1,7 @@
 """Find marks of stilted English in the prose of the project; ``make lint`` runs it.
 
-The list is of phrases that our texts used where plain English has a usual word. Lines in code are checked too: comments,
-docstrings and messages are prose.
+The list has phrases that our texts used where plain English has a usual word. Comments, docstrings and messages in code
+are prose too.
 """
 
 import re
@@ -41,7 +41,8 @@ MARKS = {
     r"\bless (the|that|those) (paper|best|mean|score|host|value)": "minus",
     r"\bours less\b": "minus",
     r"\b(dear|dearer|dearest)\b": "expensive",
-    r"optimis|normalis|neighbour|colour|\bcentre|behaviour|licence|generalis|initialis|labelled\b(?!by)|catalogue": "American spelling",
+    r"optimis|normalis|neighbour|colour|\bcentre|behaviour|licence": "American spelling",
+    r"generalis|initialis|labelled\b(?!by)|catalogue": "American spelling",
 }
 
 

@@ -19,7 +19,7 @@ _ENVIRONMENT = dict(os.environ)
 def context() -> ForkServerContext:
     """Its processes begin with mario imported, and with nothing else of this one."""
     made = multiprocessing.get_context("forkserver")
-    made.set_forkserver_preload(["mario.lab.launch.worker", "mario.cli.run", "mario.cli.methods"])
+    made.set_forkserver_preload(["mario.lab.runs.worker", "mario.cli.tracking", "mario.cli.document"])
     with mock.patch.dict(os.environ, _ENVIRONMENT, clear=True):
         forkserver.ensure_running()
     return made

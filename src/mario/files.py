@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
 from safetensors import SafetensorError
 
 from mario.errors import MarioError, RunFailedError
@@ -53,17 +54,15 @@ def write_whole(path: Path, write: Callable[[str], None]) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock for the file ``path``, waiting for whoever has it; where there are no locks, do nothing."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
+    """Hold a lock for the file ``path`` and wait for a process that has it; a no-op on filesystems without locks."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(f".{path.name}.lock").open("a", encoding="utf-8") as file:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_EX)
+    lock = FileLock(path.with_name(f".{path.name}.lock"), thread_local=False, fallback_to_soft=False)
+    with suppress(OSError):  # no locks here
+        lock.acquire()
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def write_text(path: Path, text: str) -> None:

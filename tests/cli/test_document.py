@@ -5,25 +5,19 @@ from pathlib import Path
 import pytest
 
 from made_up import collected
-from mario.cli.document import (
-    BEGIN,
-    BEGIN_CLAIMS,
-    BEGIN_CONVERGENCE,
-    BEGIN_SUMMARY,
-    END,
-    END_CLAIMS,
-    END_CONVERGENCE,
-    END_SUMMARY,
-    check_markers,
-    section,
-    write_document,
-)
+from mario.cli.document import check_markers, markers, section, write_document
 from mario.errors import MarioError
-from mario.lab.studies.plan import Collected
+from mario.lab.studies.collect import Collected
 
 
-def marked(name: str, text: str) -> str:
-    return f"{BEGIN.format(name)}\n{text}\n{END.format(name)}"
+def marked(part: str, text: str) -> str:
+    begin, end = markers(part)
+    return f"{begin}\n{text}\n{end}"
+
+
+def between(part: str, text: str) -> str:
+    begin, end = markers(part)
+    return text.split(begin)[1].split(end)[0]
 
 
 def table(**other: object) -> Collected:
@@ -31,10 +25,10 @@ def table(**other: object) -> Collected:
     return collected(scores, **other)  # type: ignore[arg-type]
 
 
-def test_tables_stand_between_the_markers_and_the_text_around_them_stays(tmp_path: Path) -> None:
+def test_tables_are_between_the_markers_and_the_text_around_them_stays(tmp_path: Path) -> None:
     page = tmp_path / "results.md"
-    kept = marked("ablation", "kept")
-    page.write_text(f"before\n{marked('table-concept', 'what was there')}\n{kept}\nafter\n")
+    kept = marked("study ablation", "kept")
+    page.write_text(f"before\n{marked('study table-concept', 'what was there')}\n{kept}\nafter\n")
     empty = collected({"good-cbas-concept": {"mario": [None]}}, study="ablation")
     write_document(page, [table(), empty])
     text = page.read_text()
@@ -42,7 +36,7 @@ def test_tables_stand_between_the_markers_and_the_text_around_them_stays(tmp_pat
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "what was there" not in text
-    assert "91.28 ± 1.10" in text, "the paper's figure stands beside ours"
+    assert "91.28 ± 1.10" in text, "the paper's figure is beside ours"
     assert "1 not done" in text, "a row with fewer runs than asked says so"
     write_document(page, [table()])
     assert page.read_text() == text
@@ -50,16 +44,16 @@ def test_tables_stand_between_the_markers_and_the_text_around_them_stays(tmp_pat
 
 def test_claims_are_written_where_a_document_has_a_place_for_them(tmp_path: Path) -> None:
     page = tmp_path / "results.md"
-    page.write_text(f"{marked('table-concept', '')}\n{BEGIN_CLAIMS}\nbefore\n{END_CLAIMS}\n")
+    page.write_text(f"{marked('study table-concept', '')}\n{marked('claims', 'before')}\n")
     write_document(page, [table()])
     text = page.read_text()
     assert "before" not in text
-    assert "MARIO is above GRACE" in text.split(BEGIN_CLAIMS)[1].split(END_CLAIMS)[0]
+    assert "MARIO is above GRACE" in between("claims", text)
 
 
 def test_a_page_with_a_place_for_the_summary_needs_none_for_each_study(tmp_path: Path) -> None:
     page = tmp_path / "README.md"
-    page.write_text(f"before\n{BEGIN_SUMMARY}\nwhat was there\n{END_SUMMARY}\nafter\n")
+    page.write_text(f"before\n{marked('summary', 'what was there')}\nafter\n")
     rows = ("raw-features", "random-init", "erm", "grace", "mario")
     write_document(page, [collected({"good-cbas-concept": {row: [0.5, 0.75] for row in rows}})])
     text = page.read_text()
@@ -71,20 +65,19 @@ def test_a_page_with_a_place_for_the_summary_needs_none_for_each_study(tmp_path:
 
 def test_convergence_is_written_where_a_document_has_a_place_for_it(tmp_path: Path) -> None:
     page = tmp_path / "results.md"
-    page.write_text(f"{marked('table-concept', '')}\n{BEGIN_CONVERGENCE}\nbefore\n{END_CONVERGENCE}\n")
+    page.write_text(f"{marked('study table-concept', '')}\n{marked('convergence', 'before')}\n")
     write_document(page, [table()])
     text = page.read_text()
     assert "before" not in text
-    assert "| late gain id_val |" in text.split(BEGIN_CONVERGENCE)[1].split(END_CONVERGENCE)[0]
+    assert "| late gain id_val |" in between("convergence", text)
 
 
 def test_a_study_that_is_judged_by_validation_shows_no_test_score() -> None:
-    study = table(study="variants")
-    study = Collected(type(study.plan)(**{**vars(study.plan), "show": ("validation",)}), study.cases)
+    study = table(study="variants", plan={"show": ("validation",)})
     assert section(study).splitlines() == [
-        "**good-cbas-concept, validation scores**",
+        "**good-cbas-concept: validation scores, percent, mean ± sd**",
         "",
-        "| variant | n | id_val | ood_val |",
+        "| variant | n | ID validation | OOD validation |",
         "|:---|---:|---:|---:|",
         "| grace | 2 | 90.00 ± 0.00 | 80.00 ± 0.00 |",
         "| mario | 1 | 90.00 | 80.00 |",
@@ -96,7 +89,7 @@ def test_a_document_without_a_place_is_refused(tmp_path: Path) -> None:
     page.write_text("no markers")
     with pytest.raises(MarioError, match="no place for the study table-concept: it needs the lines <!-- study"):
         write_document(page, [table()])
-    page.write_text(f"{END.format('table-concept')}\n{BEGIN.format('table-concept')}")
+    page.write_text("\n".join(reversed(markers("study table-concept"))))
     with pytest.raises(MarioError, match="no place"):
         check_markers(page, ["table-concept"])
     with pytest.raises(MarioError, match="no file"):

@@ -9,12 +9,12 @@ from rich.console import Console
 from mario.cli import progress
 from mario.cli.progress import follow, lasting
 from mario.errors import RunFailedError
-from mario.lab.launch import Standing
+from mario.lab.launch import LaunchProgress
 
 
-def standings() -> Iterator[Standing]:
+def launched() -> Iterator[LaunchProgress]:
     for done in range(3):
-        yield Standing(
+        yield LaunchProgress(
             done_runs=done,
             failed_runs=0,
             total_runs=3,
@@ -23,13 +23,13 @@ def standings() -> Iterator[Standing]:
             total_steps=3,
             seconds_left=None if not done else 30.0,
         )
-    yield Standing(2, 1, 3, [], 3, 3, 0.0)
+    yield LaunchProgress(2, 1, 3, [], 3, 3, 0.0)
 
 
 def test_a_file_gets_a_line_now_and_then_and_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SAY_EVERY", 0.0)
     file = io.StringIO()
-    follow(Console(file=file), standings())
+    follow(Console(file=file), launched())
     assert file.getvalue().splitlines() == [
         "runs: 0 of 3 done, time left not known yet, 1 running: grace [good-cbas] 0/0",
         "runs: 1 of 3 done, 30 s left, 1 running: grace [good-cbas] 0/0",
@@ -40,8 +40,8 @@ def test_a_file_gets_a_line_now_and_then_and_the_last_one(monkeypatch: pytest.Mo
 
 
 def test_what_a_launch_raises_passes_through_after_the_last_word() -> None:
-    def failing() -> Iterator[Standing]:
-        yield from standings()
+    def failing() -> Iterator[LaunchProgress]:
+        yield from launched()
         raise RunFailedError("one failed")
 
     file = io.StringIO()
@@ -52,7 +52,7 @@ def test_what_a_launch_raises_passes_through_after_the_last_word() -> None:
 
 def test_a_terminal_has_a_bar_and_names_are_no_markup() -> None:
     file = io.StringIO()
-    follow(Console(file=file, force_terminal=True, width=200), list(standings())[:-1])
+    follow(Console(file=file, force_terminal=True, width=200), list(launched())[:-1])
     assert "2 of 3 done, 30 s left, 1 running: grace [good-cbas] 0/0" in file.getvalue()
 
 

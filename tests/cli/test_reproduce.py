@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from lab import results
+from lab.results import write
 from mario.cli import main
-from mario.cli.document import BEGIN, END
+from mario.cli.document import markers
 from mario.cli.reproduce import recording
-from mario.lab.launch.standing import Standing
-from mario.lab.runs import store
-from mario.lab.studies.plan import Collected
+from mario.lab.launch import LaunchProgress
+from mario.lab.studies.collect import Collected
 
 TINY = """
 title = "Tiny"
@@ -60,8 +61,8 @@ def test_a_study_of_ones_own_is_run_shown_and_not_repeated(call: Call, tmp_path:
     code, said, _ = call("reproduce", "tiny.toml", "--dry-run", "--out", "runs")
     assert code == 0
     assert "good-cbas-concept: 6 runs of random-init; plain; thin" in said
-    assert "good-cora-word-concept: 2 runs of plain; left out, the files of good-cora are not at hand" in said
-    assert "in all 8 runs, 8 to do, and no run in runs yet to tell how long they take" in said
+    assert "good-cora-word-concept: 2 runs of plain; left out, the files of good-cora are missing" in said
+    assert "in all 8 runs, 8 to do, and no run in runs yet to estimate the time from" in said
     assert not (tmp_path / "runs").exists(), "a dry run writes nothing"
 
     code, said, errors = call("reproduce", "tiny.toml", "--out", "runs", "--datasets", "good-cbas-concept")
@@ -74,22 +75,22 @@ def test_a_study_of_ones_own_is_run_shown_and_not_repeated(call: Call, tmp_path:
 
     code, said, errors = call("reproduce", "tiny.toml", "--out", "runs", "--seeds", "1", "--report", "page.html")
     assert code == 0, errors
-    assert "left out: the files of good-cora are not at hand" in said
+    assert "left out: the files of good-cora are missing" in said
     assert (tmp_path / "page.html").is_file()
     assert {path: path.stat().st_mtime_ns for path in results}.items() <= {
         path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*/result.json")
     }.items(), "runs that are done are not repeated"
     (path,) = (tmp_path / "runs" / "plans").glob("tiny.*.json")
     plan = json.loads(path.read_text())
-    assert [(case["name"], len(case["runs"])) for case in plan["cases"]] == [
-        ("good-cbas-concept", 6),
-        ("good-cbas-covariate", 1),
-        ("good-cora-word-concept", 1),
+    assert [(case["jobs"][0]["dataset"], case["case"]["shift"], len(case["jobs"])) for case in plan["cases"]] == [
+        ("good-cbas", "concept", 6),
+        ("good-cbas", "covariate", 1),
+        ("good-cora", "concept", 1),
     ], "what was asked for before stays in the plan"
     assert plan["command"].startswith("mario reproduce tiny.toml")
 
     page = tmp_path / "page.md"
-    page.write_text(f"{BEGIN.format('tiny')}\n{END.format('tiny')}\n")
+    page.write_text("\n".join(markers("study tiny")))
     code, said, errors = call("report", "runs", "--document", "page.md")
     assert code == 0, errors
     assert "tables written into page.md" in said
@@ -101,7 +102,7 @@ def test_a_study_of_ones_own_is_run_shown_and_not_repeated(call: Call, tmp_path:
     code, said, _ = call("reproduce", "tiny.toml", "--dry-run", "--out", "runs", "--seeds", "3")
     assert "good-cbas-concept: 9 runs of random-init; plain; thin; 6 done" in said
     assert "in all 12 runs, 5 to do, about" in said
-    assert "s with 2 workers, by the runs that are done in runs" in said
+    assert "s with 2 workers, estimated from the runs in runs" in said
 
 
 def test_what_is_recorded_is_not_run_again_on_another_machine(call: Call, tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_what_is_recorded_is_not_run_again_on_another_machine(call: Call, tmp_pa
 
     code, said, errors = call(*words, "--out", "there")
     assert code == 0, errors
-    assert "4 runs are done by runs.jsonl" in said
+    assert "4 runs are done in runs.jsonl" in said
     assert len(list((tmp_path / "there").glob("*/model.safetensors"))) == 4, "the other four were run"
     assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 8
     assert (tmp_path / "there" / "report.html").is_file()
@@ -127,19 +128,15 @@ def test_what_is_recorded_is_not_run_again_on_another_machine(call: Call, tmp_pa
 
 def test_results_are_recorded_while_others_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, records = tmp_path / "runs", tmp_path / "runs.jsonl"
-    run = {"dataset": "d", "domain": "e", "shift": "s", "setting": "t", "split_seed": 0, "method": "m", "settings": {}}
 
-    def standings() -> Iterator[Standing]:
+    def launched() -> Iterator[LaunchProgress]:
         for seed in range(3):
-            result = {**run, "seed": seed, "scores": {}, "curve": []}
-            folder = out / store.digest(result)
-            folder.mkdir(parents=True)
-            (folder / "result.json").write_text(json.dumps(result))
-            yield Standing(seed + 1, 0, 3, [], 0, 0, None)
+            write(out, results.result(results.spec(seed)))
+            yield LaunchProgress(seed + 1, 0, 3, [], 0, 0, None)
 
     def recorded() -> list[int]:
         counts = []
-        for _ in recording(standings(), records, out):
+        for _ in recording(launched(), records, out):
             counts.append(len(records.read_text().splitlines()) if records.exists() else 0)
         return counts
 
@@ -182,22 +179,24 @@ def test_a_failed_run_stops_no_other_and_is_retried_only_on_demand(call: Call, t
     assert failed.stat().st_mtime_ns > before
 
 
-def test_what_does_not_exist_is_named_with_what_does(call: Call) -> None:
+def test_what_does_not_exist_is_named_with_what_does(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "pie.toml").write_text(f'show = ["pie"]\n{TINY}')
     for words, message in [
-        (("nothing",), "there is no study 'nothing'; there are table-concept, table-covariate"),
-        (("ablation", "--datasets", "good-cbas,cora"), "'cora'; there are good-cora, good-cora-word-concept"),
-        (("ablation", "--methods", "grace"), "no row of ablation is called 'grace'; there are mario, mario w/o ad"),
+        (("nothing",), "there is no study 'nothing'; choose table-concept, table-covariate"),
+        (("ablation", "--datasets", "good-cbas,cora"), "'cora'; choose from good-cora, good-cora-word-concept"),
+        (("ablation", "--methods", "grace"), "no row of ablation is called 'grace'; choose from mario, mario w/o ad"),
         (("table-concept", "--methods", "graace"), "'graace'"),
+        (("pie.toml",), "show must be any of table, "),
         (("photo", "graph-classification", "--datasets", "dd-200", "--methods", "dgi"), "no case has both"),
         (("tiny.toml", "--launcher", "carrier-pigeon"), "there is no launcher 'carrier-pigeon'"),
         (("tiny.toml", "--dry-run", "--launcher", "carrier-pigeon"), "there is no launcher 'carrier-pigeon'"),
-        (("tiny.toml", "--dry-run", "--slurm", "time=3"), "need the launcher slurm, not local"),
-        (("tiny.toml", "--launcher", "slurm", "--slurm", "1x=2"), "got '1x'"),
-        (("tiny.toml", "--dry-run", "--datasets", "good-cora"), "nothing can run, for want of files"),
-        (("tiny.toml", "--out", "tiny.toml"), "tiny.toml/plans cannot be used: Not a directory; choose another"),
-        (("tiny.toml", "--slurm", "time"), "--slurm takes NAME=VALUE"),
+        (("tiny.toml", "--dry-run", "--launcher-option", "time=3"), "the launcher local has no options, got time"),
+        (("tiny.toml", "--launcher", "slurm", "--launcher-option", "1x=2"), "got '1x'"),
+        (("tiny.toml", "--dry-run", "--datasets", "good-cora"), "nothing can run, all files are missing"),
+        (("tiny.toml", "--out", "tiny.toml"), "cannot use tiny.toml/plans: Not a directory; choose another"),
+        (("tiny.toml", "--launcher-option", "time"), "--launcher-option takes NAME=VALUE"),
         (("tiny.toml", "--document", "absent.md"), "there is no file absent.md"),
-        (("tiny.toml", "--document", "absent.md", "--quick"), "leave --quick or --document out"),
+        (("tiny.toml", "--document", "absent.md", "--quick"), "leave out --quick or --document"),
     ]:
         code, _, errors = call("reproduce", *words)
         assert code == 2, (words, errors)
@@ -218,11 +217,11 @@ def test_rows_and_datasets_are_chosen_with_commas_or_again(call: Call) -> None:
 def test_a_study_whose_data_is_not_at_hand_has_its_page_all_the_same(call: Call, tmp_path: Path) -> None:
     code, said, errors = call("reproduce", "elliptic", "label-rates", "--out", "runs")
     assert code == 0, errors
-    assert said.count("left out: the files of elliptic are not at hand") == 1
+    assert said.count("left out: the files of elliptic are missing") == 1
     page = (tmp_path / "runs" / "report.html").read_text(encoding="utf-8")
     assert "Figure 4" in page
     assert "Figure 10" in page
-    assert "not at hand" in page
+    assert "are missing" in page
 
 
 def test_every_study_of_the_paper_can_be_asked_for_at_once(call: Call) -> None:
@@ -231,7 +230,7 @@ def test_every_study_of_the_paper_can_be_asked_for_at_once(call: Call) -> None:
     assert "no run in runs/quick yet" in said
     for line in ("table-concept: ", "tsne-id-ood: ", "label-rates: "):
         assert line in said
-    assert "elliptic-label: 0 runs; left out, the files of elliptic are not at hand" in said
+    assert "elliptic-label: 0 runs; left out, the files of elliptic are missing" in said
 
 
 def test_a_report_of_plans_and_of_runs_without_one(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,13 +243,13 @@ def test_a_report_of_plans_and_of_runs_without_one(call: Call, tmp_path: Path, m
         path.unlink()
     shown: list[Collected] = []
 
-    def write(path: Path, collected: list[Collected], **other: object) -> Path:
+    def write_nothing(path: Path, collected: list[Collected], **other: object) -> Path:
         shown.extend(collected)
         return path
 
-    monkeypatch.setattr("mario.cli.report.write_report", write)  # its maps and pictures take seconds
+    monkeypatch.setattr("mario.report.write_report", write_nothing)  # its maps and pictures take seconds
     assert call("report", "runs", "-o", "own.html")[0] == 0
-    labels = {result["label"] for case in shown[0].cases for result in case.results}
+    labels = {run.job.label for case in shown[0].cases for run in case.runs}
     assert labels == {"random-init", "grace, hidden_channels=4", "grace, hidden_channels=8"}, (
         "rows are named by what differs"
     )

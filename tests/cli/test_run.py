@@ -179,7 +179,7 @@ def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "same command again" in stderr
+    assert "repeat the same command" in stderr
     assert "Traceback" not in stderr
 
 

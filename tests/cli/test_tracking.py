@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-import mario.cli.run
 import mario.report.embedding_map
 from lab.sinks.test_weights_and_biases import Fake, wandb  # noqa: F401 (a fixture)
-from mario.cli.run import run_one
+from mario import cli
 from mario.errors import MarioError
+from mario.lab.runs import execute
 from mario.training import Epoch
 
 SMALL = {
@@ -23,6 +23,8 @@ SMALL = {
     "roots": 100,
     "clusters": 3,
     "probe_epochs": 2,
+    "checkpoints": 2,
+    "invariance": True,
 }
 
 
@@ -32,23 +34,8 @@ def _quick_map(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(folder: Path, **where: Any) -> None:
-    run_one(
-        "good-cbas",
-        "mario",
-        shift="concept",
-        domain=None,
-        setting=None,
-        split_seed=0,
-        seed=0,
-        given={**SMALL, "checkpoints": 2, "invariance": True},
-        settings_file=None,
-        out=folder,
-        device="cpu",
-        root=None,
-        threads=0,
-        quiet=True,
-        **where,
-    )
+    settings = [f"{name}={value}" for name, value in SMALL.items()]
+    cli.run.run("good-cbas", "mario", shift="concept", settings=settings, out=folder, device="cpu", quiet=True, **where)
 
 
 def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
@@ -74,7 +61,7 @@ def written(folder: Path) -> dict[str, list[tuple[int, Any]]]:
 
 
 def test_a_run_that_was_stopped_ends_with_each_scalar_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = mario.cli.run.execute
+    whole = execute.execute
 
     def stopped(*args: Any, **options: Any) -> Iterator[Epoch]:
         for epoch in whole(*args, **options):
@@ -83,7 +70,7 @@ def test_a_run_that_was_stopped_ends_with_each_scalar_once(tmp_path: Path, monke
                 raise KeyboardInterrupt
 
     with monkeypatch.context() as here:
-        here.setattr(mario.cli.run, "execute", stopped)
+        here.setattr(execute, "execute", stopped)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path / "run", tensorboard=tmp_path / "tb")
     half = scalars(tmp_path / "tb")
@@ -107,7 +94,7 @@ def test_a_sink_may_lie_in_the_folder_of_its_run(tmp_path: Path) -> None:
 def test_no_sink_is_opened_for_a_run_that_is_refused(wandb: Fake, tmp_path: Path) -> None:  # noqa: F811
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "letter.txt").write_text("dear")
-    with pytest.raises(MarioError, match="holds something that is not a run of mario"):
+    with pytest.raises(MarioError, match="contains files that are not from a run of mario"):
         run(tmp_path / "run", tensorboard=tmp_path / "tb", wandb="shifts")
     assert not (tmp_path / "tb").exists()
     assert wandb.asked == []

@@ -1,6 +1,5 @@
-"""``mario tune`` and ``mario run --settings``, in this process but for the worker."""
+"""``mario tune`` and ``mario run --preset``, in this process but for the worker."""
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,10 @@ from typer.testing import CliRunner
 from mario.cli import app
 from mario.errors import MarioError, RunFailedError
 from mario.files import read_json
-from mario.lab.tune import work as tune_module
+from mario.lab.case import Case
+from mario.lab.spec import RunSpec
 from mario.lab.tune.plan import Tuning
+from mario.lab.tune.study import open_study
 
 TINY = ["hidden_channels=8", "num_layers=1", "epochs=2", "steps_per_epoch=1", "probe_epochs=2", "checkpoints=2"]
 FIXED = [word for text in TINY for word in ("--set", text)]
@@ -33,26 +34,21 @@ def mario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return call
 
 
-def module(name: str) -> Any:
-    """A module of the command line: `mario.cli.NAME` is the command as long as nobody has imported the module."""
-    return importlib.import_module(f"mario.cli.{name}")
-
-
 def test_the_best_settings_go_to_mario_run(tmp_path: Path, mario: Any) -> None:
     shown = mario(*TUNE, "--trials", "3", "--workers", "1", "--sampler", "random", "--pruner", "none")
     assert "probe_lr: 0.1, 0.01, 0.001, 0.0001" in shown
     assert "best of 3 trials" in shown
     name = "good-cbas-color-concept-random-init"
-    assert f"mario run good-cbas --settings runs/tune/{name}.toml" in shown
+    assert f"mario run good-cbas --preset runs/tune/{name}.toml" in shown
     # The method, the shift and all settings are in the file: it is the run of the best trial, which is done.
-    again = mario("run", "good-cbas", "--settings", f"runs/tune/{name}.toml")
+    again = mario("run", "good-cbas", "--preset", f"runs/tune/{name}.toml")
     assert "random-init on good-cbas, color, concept" in again
     assert "was done already" in again
     # What is said beside the file wins over it.
     mario(
         "run",
         "good-cbas",
-        "--settings",
+        "--preset",
         f"runs/tune/{name}.toml",
         "--set",
         "hidden_channels=9",
@@ -78,26 +74,25 @@ def test_settings_of_another_dataset_bring_no_shift(
     said: list[Any] = []
 
     def plan(*args: Any, **kwargs: Any) -> None:
-        said.append((args, kwargs))
+        said.append(args)
         raise MarioError("enough")
 
-    monkeypatch.setattr(module("run").Run, "plan", plan)
+    monkeypatch.setattr(RunSpec, "plan", plan)
     with pytest.raises(MarioError, match="enough"):
-        mario("run", "good-cbas", "--settings", "a.toml")
-    assert said[0][0] == ("good-cbas", "grace")
-    assert said[0][1]["domain"] is None
+        mario("run", "good-cbas", "--preset", "a.toml")
+    assert said == [(Case.find("good-cbas"), "grace")], "the domain of the preset is of another dataset"
     (tmp_path / "b.toml").write_text("method = 'grace'\n[settings]\ngamma = 0.1\n")
     with pytest.raises(MarioError, match=r"b.toml: grace has no setting 'gamma'"):
-        mario("run", "good-cbas", "--settings", "b.toml")
+        mario("run", "good-cbas", "--preset", "b.toml")
 
 
 def test_all_failed(mario: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(tuning: Tuning, **_: Any) -> Any:
-        study = tune_module.open_study(tuning)
+        study = open_study(tuning)
         study.optimize(_fail, n_trials=1, catch=(ValueError,))
         return iter(())
 
-    monkeypatch.setattr(module("tune"), "tune", broken)
+    monkeypatch.setattr("mario.lab.tune.work.tune", broken)
     with pytest.raises(RunFailedError, match="all of 1 trials failed, the last: the disk is round"):
         mario(*TUNE, "--trials", "1")
 
@@ -113,7 +108,7 @@ def _fail(trial: Any) -> float:
     [
         (["--search", "gama=1,2"], "random-init has no setting 'gama'"),
         (["--search", "lr"], "--search takes NAME=RANGE such as lr=0.001:0.1:log, got 'lr'"),
-        (["-o", "best.yaml"], r"settings are written to .toml or .json, got best.yaml"),
+        (["-o", "best.yaml"], r"a preset is written to .toml or .json, got best.yaml"),
         (["--storage", "nosuch://x"], "is neither a file nor a database URL"),
     ],
 )

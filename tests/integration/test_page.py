@@ -14,10 +14,13 @@ from typing import Any
 import pytest
 
 from made_up import collected
-from mario.lab.runs.execute import finish
+from mario.lab.case import Case
+from mario.lab.runs.execute import finish, load_data
 from mario.lab.runs.job import Job
-from mario.lab.studies.plan import Collected, Plan, PlannedCase, PlannedRun, collect
-from mario.report import to_latex, to_markdown, wide_table, write_report
+from mario.lab.spec import RunSpec
+from mario.lab.studies.collect import Collected, CollectedCase, collect
+from mario.lab.studies.plan import Plan, PlannedCase
+from mario.report import study_table, to_latex, to_markdown, write_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: make integration does")
 
@@ -35,14 +38,11 @@ SMALL = {"epochs": 1, "steps_per_epoch": 2, "checkpoints": 2, "hidden_channels":
 
 def real_study(folder: Path) -> Collected:
     """Three methods on the smallest graph, a few steps each."""
-    runs = []
-    for method in METHODS:
-        job = Job(dataset="good-cbas", method=method, shift="concept", label=method, given=SMALL)
-        run = job.plan()
-        finish(run, run.load(), folder / run.digest(), device="cpu")
-        runs.append(PlannedRun(label=method, paper=method, digest=run.digest(), job=job))
-    place = {"dataset": "good-cbas", "domain": "color", "shift": "concept", "setting": "transductive"}
-    case = PlannedCase(name="good-cbas-concept", **place, asked=1, runs=tuple(runs))
+    where = Case.find("good-cbas", shift="concept")
+    jobs = [Job(spec=RunSpec.plan(where, method, given=SMALL), label=method, paper=method) for method in METHODS]
+    for job in jobs:
+        finish(job.spec, load_data(job.spec), folder / job.folder_name, device="cpu")
+    case = PlannedCase(case=where, jobs=tuple(jobs))
     plan = Plan(
         study="small", title="A small one", show=("table", "map"), reference="grace", subject="mario", cases=(case,)
     )
@@ -50,7 +50,7 @@ def real_study(folder: Path) -> Collected:
 
 
 def made_study() -> Collected:
-    made = collected(
+    return collected(
         {
             "good-cbas-concept": {"erm": [0.8, 0.81], "grace": [0.92, 0.93], "mario": [0.9, 0.91], "dgi": [None, None]},
             "webkb-concept": {"erm": [0.30, 0.31], "grace": [0.20, 0.21], "mario": [0.40, 0.41]},
@@ -59,10 +59,6 @@ def made_study() -> Collected:
         environment={"torch": "2.13.0"},
         failed={("good-cbas-concept", "dgi"): "RuntimeError: out of memory"},
     )
-    for case in made.cases:
-        for result in case.results:
-            result["folder"] += case.name
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -395,8 +391,8 @@ def test_files_can_be_kept(opened: Callable[..., Any], studies: list[Collected])
     page = opened()
     made = studies[0]
     part = page.locator("#study-table-concept")
-    assert saved(page, "table, LaTeX", part) == to_latex(wide_table(made))
-    assert saved(page, "table, Markdown", part) == to_markdown(wide_table(made))
+    assert saved(page, "table, LaTeX", part) == to_latex(study_table(made))
+    assert saved(page, "table, Markdown", part) == to_markdown(study_table(made))
     rows = list(csv.DictReader(io.StringIO(saved(page, "table, CSV", part))))
     assert [(row["case"], row["label"]) for row in rows][:2] == [
         ("good-cbas-concept", "erm"),
@@ -473,16 +469,12 @@ def test_print_is_dark_on_white_without_tools(opened: Callable[..., Any]) -> Non
 def test_a_hostile_name_stays_a_name(opened: Callable[..., Any], studies: list[Collected], tmp_path: Path) -> None:
     made = collected({"good-cbas-concept": {EVIL: [0.8, 0.7], "grace": [0.9, 0.8]}}, title=EVIL, settings={EVIL: EVIL})
     real = studies[1]
-    labels = {"mario": EVIL}
-    cases = [
-        replace(case, name=EVIL, results=[{**r, "label": labels.get(r["label"], r["label"])} for r in case.results])
-        for case in real.cases
-    ]
-    planned = tuple(
-        replace(case, name=EVIL, runs=tuple(replace(run, label=labels.get(run.label, run.label)) for run in case.runs))
-        for case in real.plan.cases
-    )
-    evil = Collected(replace(real.plan, cases=planned, show=("map",)), cases)
+    where = Case(EVIL, EVIL, EVIL, EVIL)
+    jobs = [replace(run.job, label={"mario": EVIL}.get(run.job.label, run.job.label)) for run in real.cases[0].runs]
+    jobs = [replace(job, spec=replace(job.spec, case=where)) for job in jobs]
+    runs = [replace(run, job=job) for run, job in zip(real.cases[0].runs, jobs, strict=True)]
+    planned = PlannedCase(case=where, jobs=tuple(jobs))
+    evil = Collected(replace(real.plan, cases=(planned,), show=("map",)), [CollectedCase(planned, runs)])
     page = opened(write_report(tmp_path / "page.html", [made, evil], title=EVIL))
     found = the_map(page)
     found.locator(".panel canvas").first.focus()

@@ -14,8 +14,9 @@ import pytest
 from optuna.trial import FrozenTrial, TrialState
 
 from mario.errors import RunFailedError
+from mario.lab.case import Case
 from mario.lab.tune.plan import Tuning
-from mario.lab.tune.work import counted, open_study
+from mario.lab.tune.study import counted, open_study
 
 pytestmark = pytest.mark.timeout(900)  # seconds where nothing else runs, and many times that where much does
 
@@ -77,9 +78,8 @@ def server() -> Iterator[str]:
 def plan(url: str, folder: Path) -> Tuning:
     """What the commands below ask for."""
     return Tuning.plan(
-        "good-cbas",
+        Case.find("good-cbas", shift="concept"),
         "grace",
-        shift="concept",
         given=GIVEN,
         only=["lr", "tau"],
         search={"lr": "0.0001:0.1:log"},

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 from mario.errors import RunFailedError
+from mario.lab.case import Case
 from mario.lab.launch import launch, slurm
-from mario.lab.runs import store
+from mario.lab.runs import lock, store
 from mario.lab.runs.job import Job
+from mario.lab.spec import RunSpec
 
 pytestmark = pytest.mark.timeout(1200)  # on a busy machine it takes minutes to import torch eight times
 SCRIPT = Path(__file__).parent / "slurm.sh"
@@ -26,7 +28,8 @@ from pathlib import Path
 from mario.lab.runs.job import Job
 from mario.lab.launch import launch
 import json
-for now in launch([Job(**job) for job in json.loads(sys.argv[1])], Path(sys.argv[2]), launcher="slurm", workers=2):
+jobs = [Job.from_dict(job) for job in json.loads(sys.argv[1])]
+for now in launch(jobs, Path(sys.argv[2]), launcher="slurm", workers=2):
     print(now.done_runs, flush=True)
 """
 
@@ -59,14 +62,9 @@ def job(seed: int, epochs: int) -> Job:
         "probe_epochs": 2,
         "roots": 50,
     }
-    return Job(
-        dataset="good-cbas",
-        method="grace",
-        shift="concept",
-        seed=seed,
-        label="grace",
-        given={**given, "checkpoints": max(1, epochs // 10)},
-    )
+    given["checkpoints"] = max(1, epochs // 10)
+    spec = RunSpec.plan(Case.find("good-cbas", shift="concept"), "grace", seed=seed, given=given)
+    return Job(spec=spec, label="grace")
 
 
 def in_queue() -> list[str]:
@@ -84,7 +82,7 @@ def until(true: Any, seconds: float = 200.0) -> None:
 
 
 def at_work(folder: Path) -> int | None:
-    holder = store.holder(folder)
+    holder = lock.holder(folder)
     return int(holder.split()[1]) if holder else None
 
 
@@ -101,8 +99,8 @@ def bits(folder: Path) -> tuple[bytes, dict]:
 def test_two_workers_killed_interrupted_and_launched_twice(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     jobs = [job(0, 400), job(1, 400), *(job(seed, 10) for seed in range(2, 6))]
     runs = tmp_path / "runs"
-    folders = [runs / each.plan().digest() for each in jobs]
-    described = json.dumps([vars(each) for each in jobs])
+    folders = [runs / each.spec.digest for each in jobs]
+    described = json.dumps([each.to_dict() for each in jobs])
     first = subprocess.Popen(
         [sys.executable, "-c", WATCH, described, runs],
         stdout=subprocess.DEVNULL,
@@ -121,7 +119,7 @@ def test_two_workers_killed_interrupted_and_launched_twice(tmp_path: Path, reque
 
     first.send_signal(signal.SIGINT)
     said = first.communicate(timeout=60)[1]
-    assert "Slurm goes on with" in said
+    assert "Slurm continues with" in said
     assert "scancel --name=mario-" in said
     assert len(in_queue()) == 2
 
@@ -138,12 +136,13 @@ def test_two_workers_killed_interrupted_and_launched_twice(tmp_path: Path, reque
     assert (last.done_runs, last.failed_runs, last.running) == (6, 0, [])
     until(lambda: not in_queue())
 
-    before = {path: path.stat().st_mtime_ns for path in runs.rglob("*") if path.name != ".lock"}
+    changing = (".lock", ".holder", "jobs.json")
+    before = {path: path.stat().st_mtime_ns for path in runs.rglob("*")}
     submitted = len(list((runs / ".submitit").rglob("*submitted.pkl")))
     assert list(launch(jobs, runs, launcher="slurm", workers=2))[-1].done_runs == 6
     assert list(launch(jobs, runs, workers=2))[-1].done_runs == 6
     assert len(list((runs / ".submitit").rglob("*submitted.pkl"))) == submitted, "nothing is left to submit"
-    after = {path: path.stat().st_mtime_ns for path in runs.rglob("*") if path.name not in (".lock", "jobs.json")}
+    after = {path: path.stat().st_mtime_ns for path in runs.rglob("*") if path.name not in changing}
     assert all(before[path] == time for path, time in after.items() if path.is_file()), "nothing was run again"
 
     list(launch(jobs[:2], tmp_path / "undisturbed", workers=2))
@@ -151,16 +150,16 @@ def test_two_workers_killed_interrupted_and_launched_twice(tmp_path: Path, reque
         assert bits(folder) == bits(tmp_path / "undisturbed" / folder.name)
 
 
-def test_cancelled_it_stops_and_goes_on_when_asked_again(tmp_path: Path) -> None:
+def test_canceled_it_stops_and_goes_on_when_asked_again(tmp_path: Path) -> None:
     jobs = [job(0, 200)]
-    folder = tmp_path / jobs[0].plan().digest()
-    watched = launch(jobs, tmp_path, launcher="slurm", workers=2, slurm={"time": "5", "cpus": "2", "memory": "500M"})
+    folder = tmp_path / jobs[0].spec.digest
+    watched = launch(jobs, tmp_path, launcher="slurm", workers=2, options={"time": "5", "cpus": "2", "memory": "500M"})
     next(watched)
     until(lambda: (folder / "checkpoint").exists())
     next(watched)
     (name,) = (path.name for path in (tmp_path / ".submitit").iterdir())
     subprocess.run(["scancel", f"--name={name}"], check=True)
-    with pytest.raises(RunFailedError, match="cancelled; the same command again goes on"):
+    with pytest.raises(RunFailedError, match="canceled; repeat the command to continue"):
         list(watched)
     until(lambda: not in_queue())
     assert store.state(folder) == "waiting"
@@ -170,5 +169,5 @@ def test_cancelled_it_stops_and_goes_on_when_asked_again(tmp_path: Path) -> None
 
 def test_what_sbatch_does_not_take_is_told_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(RunFailedError, match=r"sbatch refused the jobs: .*partition") as raised:
-        list(launch([job(0, 10)], tmp_path, launcher="slurm", slurm={"partition": "gpu"}))
+        list(launch([job(0, 10)], tmp_path, launcher="slurm", options={"partition": "gpu"}))
     assert "\n" not in str(raised.value)

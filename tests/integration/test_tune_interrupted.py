@@ -16,8 +16,10 @@ import optuna
 import pytest
 from optuna.trial import FrozenTrial, TrialState
 
+from mario.lab.case import Case
 from mario.lab.tune.plan import Tuning
-from mario.lab.tune.work import counted, open_study, work
+from mario.lab.tune.study import counted, open_study
+from mario.lab.tune.work import work
 
 pytestmark = pytest.mark.timeout(900)  # half a minute where nothing else runs, and many times that where much does
 
@@ -30,14 +32,17 @@ GIVEN = {
     "checkpoints": 6,
     "roots": 100,
 }
-ASKED: dict[str, Any] = {"shift": "concept", "given": GIVEN, "only": ["lr", "tau"], "pruner": "none", "trials": 6}
+CBAS = Case.find("good-cbas", shift="concept")
+ASKED: dict[str, Any] = {"given": GIVEN, "only": ["lr", "tau"], "pruner": "none", "trials": 6}
 TUNE = """
 import json, sys
 from pathlib import Path
 from mario.lab.tune.work import tune
+from mario.lab.case import Case
 from mario.lab.tune.plan import Tuning
 if __name__ == "__main__":
-    tuning = Tuning.plan("good-cbas", "grace", folder=Path(sys.argv[2]), heartbeat=1, **json.loads(sys.argv[1]))
+    case, asked = Case.find("good-cbas", shift="concept"), json.loads(sys.argv[1])
+    tuning = Tuning.plan(case, "grace", folder=Path(sys.argv[2]), heartbeat=1, **asked)
     for now in tune(tuning, workers=2):
         print(now.done, flush=True)
 """
@@ -125,7 +130,7 @@ def kill_a_worker(study: optuna.Study) -> tuple[FrozenTrial, set[int]]:
 def test_a_study_survives_ctrl_c_and_the_deaths_of_parent_and_worker(tmp_path: Path, begin: Begin) -> None:
     folder, script = tmp_path / "runs", tmp_path / "tuning.py"
     script.write_text(TUNE)
-    study = open_study(Tuning.plan("good-cbas", "grace", folder=folder, **ASKED))
+    study = open_study(Tuning.plan(CBAS, "grace", folder=folder, **ASKED))
 
     words = [sys.executable, "-m", "mario", "tune", "good-cbas", "--method", "grace", "--shift", "concept"]
     words += ["--only", "lr,tau", "--pruner", "none", "--trials", "6", "--workers", "1"]
@@ -154,6 +159,6 @@ def test_a_study_survives_ctrl_c_and_the_deaths_of_parent_and_worker(tmp_path: P
     wait_for(lambda: {t.number for t in study.get_trials(states=[TrialState.RUNNING])} <= orphans)
 
     # That is taken over after a minute of silence.
-    work(Tuning.plan("good-cbas", "grace", folder=folder, heartbeat=1, **ASKED))
+    work(Tuning.plan(CBAS, "grace", folder=folder, heartbeat=1, **ASKED))
     assert len(done(study)) == len(counted(study.get_trials())) == 6
     assert first.items() <= done(study).items()

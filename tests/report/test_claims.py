@@ -8,10 +8,12 @@ from importlib import resources
 
 import pytest
 
-from made_up import collected
-from mario.lab.studies.plan import Collected
-from mario.report import Claim, claims, claims_to_html, claims_to_markdown
-from mario.report.claims_text import numbers, tally
+from made_up import changed, collected, points
+from mario.lab.result import RunResult
+from mario.lab.runs.job import Job
+from mario.lab.studies.collect import Collected
+from mario.report import Claim, claims, claims_table, to_html, to_markdown
+from mario.report.claims_table import numbers, tally
 
 PAIRS = [0.01 * i for i in range(1, 6)]
 
@@ -76,17 +78,19 @@ def test_runs_that_are_not_done_keep_a_claim_from_holding(monkeypatch: pytest.Mo
     assert claim.verdict == "not shown"
     assert {"good-twitch-concept", "webkb-covariate", "coauthor-cs-word-concept"} <= set(claim.lacking)
     assert "good-cbas-concept" not in claim.lacking
-    assert [line for line in numbers(claim) if line.startswith("Not all runs are done, so that nothing is held: good-")]
+    assert [
+        line for line in numbers(claim) if line.startswith("Not all runs are done, so the claim is not held: good-")
+    ]
     small = one(tables(1.0), "grace-above-supervised-small").comparisons[0]
     assert (small.verdict, small.lacking) == ("held", ())
     rows = {"erm": [0.7] * 5, "grace": [0.8, 0.81, 0.82, 0.83, None]}
-    absent = {"good-cbas-concept": "its files are not at hand"}
+    absent = {"good-cbas-concept": "its files are missing"}
     short = collected({"good-webkb-concept": rows, "good-cbas-concept": {}}, missing=absent)
     (first, *_) = one([short], "grace-above-supervised-small").comparisons
     assert set(first.lacking) == {"good-webkb-concept", "good-cbas-covariate", "good-webkb-covariate"}
     assert "Without data: good-cbas-concept." in numbers(one([short], "grace-above-supervised-small"))
     assert "good-cora-word-concept" in one(tables(1.0), "mario-above-grace").lacking, "no plan says that it has no data"
-    missing = {"good-twitch-concept": "its files are not at hand"}
+    missing = {"good-twitch-concept": "its files are missing"}
     claim = one([collected({"good-twitch-concept": {}}, missing=missing)], "mario-above-grace")
     assert "good-twitch-concept" in claim.absent
     assert "good-twitch-concept" not in claim.lacking, "nobody can be asked for what is not there"
@@ -104,7 +108,7 @@ def test_more_seeds_of_another_row_are_not_asked_of_the_compared_ones(monkeypatc
 
 def test_a_case_without_data_does_not_keep_a_claim_on_each_case_from_holding() -> None:
     both = {"grace": [0.8] * 10, "mario": [0.8 + 0.001 * i for i in range(1, 11)]}
-    missing = {"good-twitch-concept": "its files are not at hand"}
+    missing = {"good-twitch-concept": "its files are missing"}
     study = collected({"good-cbas-concept": both, "good-twitch-concept": {}}, missing=missing)
     claim = one([study], "mario-above-grace-everywhere")
     assert [c.verdict for c in claim.comparisons] == ["held", "not run"]
@@ -112,23 +116,20 @@ def test_a_case_without_data_does_not_keep_a_claim_on_each_case_from_holding() -
 
 
 def test_a_row_is_judged_by_the_curves_of_its_own_study() -> None:
-    curve = [{"step": i, "ood_val": 0.5 + 0.05 * i} for i in range(10)]
-    table = collected({"good-cbas-concept": {"grace": [0.8], "mario": [0.9]}})
-    encoders = collected({"good-cbas-concept": {"grace (gcn)": [0.8], "mario (gcn)": [0.9]}}, study="encoders")
-    for number, run in enumerate(run for study in (table, encoders) for run in study.cases[0].results):
-        run["folder"], run["curve"] = f"shared {number % 2}", curve
+    curve = points([{"step": i, "id_val": 0.5, "ood_val": 0.5 + 0.05 * i} for i in range(10)])
+    table = collected({"good-cbas-concept": {"grace": [0.8], "mario": [0.9]}}, curve=curve)
+    encoders = collected(
+        {"good-cbas-concept": {"grace (gcn)": [0.8], "mario (gcn)": [0.9]}}, study="encoders", curve=curve
+    )
     claim = one([table, encoders], "encoders")
-    assert "mario (gcn) was still rising at the end of its schedule: good-cbas-concept." in numbers(claim)
+    assert "mario (gcn) was still improving at the end of its schedule: good-cbas-concept." in numbers(claim)
 
 
 def test_a_row_that_still_rose_is_named() -> None:
-    curve = [{"step": i, "id_val": 0.5, "ood_val": 0.5 + 0.05 * i} for i in range(10)]
+    curve = points([{"step": i, "id_val": 0.5, "ood_val": 0.5 + 0.05 * i} for i in range(10)])
     study = collected({"good-cbas-concept": {"grace": [0.8] * 5, "mario": [0.9] * 5}})
-    for run in study.cases[0].results:
-        run["folder"] = f"{run['label']}{run['seed']}"
-        if run["label"] == "grace":
-            run["curve"] = curve
-    assert "grace was still rising at the end of its schedule: good-cbas-concept." in numbers(
+    study = changed(study, lambda job, _: {"curve": curve} if job.label == "grace" else {})
+    assert "grace was still improving at the end of its schedule: good-cbas-concept." in numbers(
         one([study], "mario-above-grace")
     )
 
@@ -137,17 +138,19 @@ def test_settings_that_differ_beside_the_recipe_are_named() -> None:
     rows = {"grace": [0.8] * 5, "mario": [0.9] * 5, "mario w/o ad": [0.8] * 5, "costa": [0.8] * 5}
     study = collected({"good-cbas-concept": rows})
     values = {"grace": 0.01, "mario": 0.1, "mario w/o ad": 0.2, "costa": 0.3}
-    for run in study.cases[0].results:
-        run["settings"] = {"lr": values[run["label"]], "tau": 0.5} | ({"gamma": 0.1} if "mario" in run["label"] else {})
+    recipe = {"gamma": 0.1}
+    study = changed(
+        study,
+        lambda job, _: {"settings": {"lr": values[job.label], "tau": 0.5, **(recipe if "mario" in job.label else {})}},
+    )
     said = [line for line in numbers(one([study], "mario-best")) if line.startswith("Not only the recipe")]
     assert said == ["Not only the recipe differs: mario and grace each have their own lr."], "other methods are others"
     ablation = collected({"good-cbas-concept": rows}, study="ablation")
-    for run in ablation.cases[0].results:
-        run["settings"] = {"adversarial": run["label"] == "mario"}
+    ablation = changed(ablation, lambda job, _: {"settings": {"adversarial": job.label == "mario"}})
     assert not one([ablation], "ablation").apart, "what an ablation takes away is what it is about"
 
 
-def test_five_pairs_a_case_cannot_hold_and_it_is_said() -> None:
+def test_five_pairs_per_case_cannot_hold_and_it_is_said() -> None:
     claim = one(tables(1.0), "mario-above-grace-everywhere")
     assert [c.case for c in claim.comparisons][:2] == ["good-cbas-concept", "good-webkb-concept"]
     assert (claim.verdict, claim.possible) == ("not shown", 0)
@@ -155,7 +158,7 @@ def test_five_pairs_a_case_cannot_hold_and_it_is_said() -> None:
         "OOD, mario − grace on good-cbas-concept: +3.00 (95 % interval +1.20 to +4.80; 5 pairs; 5 won, 0 tied, 0 lost; "
         "p = 0.250; the paper has +2.64)"
     )
-    assert numbers(claim)[-1] == "So few pairs that no scores could have been significant."
+    assert numbers(claim)[-1] == "With so few pairs, no difference could be significant."
 
 
 def test_a_part_that_was_not_run_keeps_a_claim_from_being_held() -> None:
@@ -177,7 +180,7 @@ def test_others_are_the_trained_rows_without_labels() -> None:
     assert [c.p_holm for c in claim.comparisons] == [0.0625, 0.0625]
 
 
-def test_stars_stand_for_the_same_text() -> None:
+def test_stars_mean_the_same_text() -> None:
     encoders = {
         "erm (sage)": [0.7],
         "grace (gcn)": [0.8],
@@ -196,10 +199,11 @@ def test_stars_stand_for_the_same_text() -> None:
 
 
 def test_a_smaller_gap_is_the_claimed_sign() -> None:
-    study = tables(1.0)
-    for run in (run for one_ in study for case in one_.cases for run in case.results if run["label"] == "erm"):
-        run["scores"]["id_test"] += 0.001 * (run["seed"] + 1)
-    claim = one(study, "gap")
+    def wider(job: Job, result: RunResult) -> dict[str, float]:
+        assert result.scores.id_test is not None
+        return {"id_test": result.scores.id_test + 0.001 * (job.spec.seed + 1)} if job.label == "erm" else {}
+
+    claim = one([changed(study, wider) for study in tables(1.0)], "gap")
     assert claim.verdict == "held"
     assert claim.comparisons[0].paper is not None
     assert "gap between ID and OOD, mario − erm: −0.30" in numbers(claim)[0]
@@ -207,10 +211,8 @@ def test_a_smaller_gap_is_the_claimed_sign() -> None:
 
 def test_groups_are_told_by_their_medians() -> None:
     study = collected({"amazon-photo-concept": {"erm": [0.5] * 3, "mario": [0.6] * 3}}, study="photo", paper="Figure 3")
-    for run in study.cases[0].results:
-        better = run["label"] == "mario"
-        run["scores"]["groups"] = {"T1": 0.6 if better else 0.5, "T2": 0.6 if better else 0.7}
-    claim = one([study], "photo")
+    groups = {"mario": {"T1": 0.6, "T2": 0.6}, "erm": {"T1": 0.5, "T2": 0.7}}
+    claim = one([changed(study, lambda job, _: {"groups": groups[job.label]})], "photo")
     assert claim.comparisons[0].groups == (1, 2)
     assert "median above in 1 of 2 groups" in numbers(claim)[0]
     assert claim.verdict == "not shown"
@@ -245,18 +247,18 @@ def test_a_case_that_two_studies_share_counts_once() -> None:
 
 def test_rendered_claims_are_whole_and_escaped() -> None:
     found = claims(tables(1.0))
-    text = claims_to_markdown(found)
+    text = to_markdown(claims_table(found))
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == len(found) + 2
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {4}
     assert rows[2].startswith("| **held** | MARIO is above GRACE")
     assert "p &lt; 0.001" in rows[2]
-    html = claims_to_html(found)
+    html = to_html(claims_table(found))
     assert html.count("<tr class=") == len(found)
     assert '<tr class="not-shown"' in html
     assert 'scope="row"' in html
     assert "p < 0.05" not in html  # escaped
-    assert tally(found).startswith(f"Of {len(found)} claims ")
+    assert tally(found).startswith(f"Of {len(found)} claims, ")
 
 
 def test_every_claim_is_of_studies_that_there_are() -> None:

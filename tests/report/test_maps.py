@@ -1,4 +1,4 @@
-"""Maps of runs: the nodes, their predictions as the run judged them, and the cache in the run's folder."""
+"""Maps of runs: the nodes, the predictions that the run was evaluated by, and the cache in the run's folder."""
 
 import shutil
 from pathlib import Path
@@ -10,18 +10,21 @@ import pytest
 from mario.errors import MarioError
 from mario.evaluation import SETS
 from mario.files import read_json
-from mario.lab.runs.execute import Run, finish
+from mario.lab.case import Case
+from mario.lab.runs.execute import finish, load_data
+from mario.lab.spec import RunSpec
 from mario.report import maps
 from mario.report.maps import MapData, map_of, points
 
+CASE = Case.find("good-cbas", shift="concept")
 SMALL = {"epochs": 1, "steps_per_epoch": 1, "checkpoints": 1, "hidden_channels": 8}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = Run.plan("good-cbas", "grace", shift="concept", seed=1, given=SMALL)
-    where = tmp_path_factory.mktemp("runs") / run.digest()
-    finish(run, run.load(), where)
+    spec = RunSpec.plan(CASE, "grace", seed=1, given=SMALL)
+    where = tmp_path_factory.mktemp("runs") / spec.digest
+    finish(spec, load_data(spec), where)
     return where
 
 
@@ -48,8 +51,8 @@ def test_predictions_are_those_of_the_last_checkpoint(folder: Path) -> None:
 
 
 def test_a_supervised_method_predicts_with_its_own_head(tmp_path: Path, made: list[Path]) -> None:
-    run = Run.plan("good-cbas", "erm", shift="concept", given=SMALL)
-    finish(run, run.load(), tmp_path)
+    spec = RunSpec.plan(CASE, "erm", given=SMALL)
+    finish(spec, load_data(spec), tmp_path)
     found = map_of(tmp_path)
     last = read_json(tmp_path / "result.json")["curve"][-1]
     assert found.correct[4].sum() / found.counts[4].sum() == pytest.approx(last["ood_test"])
@@ -59,16 +62,16 @@ def test_fewer_nodes_are_the_same_for_every_method_and_counts_are_of_all(folder:
     some = map_of(folder, max_nodes=50)
     assert len(some.node) == len(np.unique(some.node)) == 50
     assert some.total == 700
-    other = Run.plan("good-cbas", "random-init", shift="concept", given=SMALL)
+    other = RunSpec.plan(CASE, "random-init", given=SMALL)
     where = folder.parent / "other"
-    finish(other, other.load(), where)
+    finish(other, load_data(other), where)
     assert map_of(where, max_nodes=50).node.tolist() == some.node.tolist()
     assert made == [folder, where]
 
 
 def test_the_second_time_needs_no_dataset(folder: Path, made: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     first = map_of(folder, max_nodes=40)
-    monkeypatch.setattr(Run, "load_alone", lambda *_, **__: pytest.fail("the dataset was loaded"))
+    monkeypatch.setattr(maps, "load_data", lambda *_, **__: pytest.fail("the dataset was loaded"))
     second = map_of(folder, max_nodes=40)
     assert made == [folder]
     for name in MapData.__dataclass_fields__:
@@ -88,7 +91,7 @@ def test_nothing_is_downloaded_for_a_map(tmp_path: Path, folder: Path, monkeypat
 
 
 @pytest.mark.parametrize("harm", ["another model", "half a file", "a pickle"])
-def test_what_is_not_of_this_model_is_made_anew(folder: Path, made: list[Path], harm: str) -> None:
+def test_what_is_not_of_this_model_is_replaced(folder: Path, made: list[Path], harm: str) -> None:
     path = folder / "map.npz"
     map_of(folder, max_nodes=30)
     if harm == "another model":
@@ -119,20 +122,20 @@ def test_a_folder_that_cannot_be_written_has_its_map(
 def test_without_a_model_the_error_says_so(tmp_path: Path, folder: Path) -> None:
     for name in ("settings.json", "result.json"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
-    with pytest.raises(MarioError, match=r"has no model\.safetensors, .* without --records runs it"):
+    with pytest.raises(MarioError, match=r"has no model\.safetensors: .* use `mario reproduce` without --records"):
         map_of(tmp_path)
 
 
-def test_a_broken_folder_is_told_in_a_line(tmp_path: Path, folder: Path) -> None:
+def test_a_broken_folder_is_an_error_of_one_line(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "settings.json").write_text('{"dataset": "good-cbas"}', encoding="utf-8")
     (tmp_path / "result.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(MarioError, match="holds no run, or one of another version"):
+    with pytest.raises(MarioError, match=r"result\.json has no 'dataset'"):
         map_of(tmp_path)
 
 
 def test_graphs_of_a_set_are_points(tmp_path: Path, mario_data: Path, made: list[Path]) -> None:
-    run = Run.plan("proteins-25", "random-init", given=SMALL)
-    finish(run, run.load(mario_data), tmp_path)
+    spec = RunSpec.plan(Case.find("proteins-25"), "random-init", given=SMALL)
+    finish(spec, load_data(spec, mario_data), tmp_path)
     found = map_of(tmp_path, mario_data, max_nodes=100)
     assert (found.unit, found.total, len(found.xy)) == ("graph", 1113, 100)
 

@@ -1,9 +1,10 @@
-"""The summary: a line a case, of the studies that have all its rows."""
+"""The summary: a line per case, of the studies that have all its rows."""
 
 from made_up import collected
 from mario.lab.statistics.paired import paired, summarize
+from mario.report import to_markdown
 from mario.report.numbers import p_value, percent, points
-from mario.report.summary import LABELS, summary_to_markdown
+from mario.report.summary import LABELS, summary_table
 
 OURS = {
     "raw-features": [0.31, 0.32, 0.33],
@@ -20,7 +21,7 @@ def lines(text: str) -> list[list[str]]:
 
 def test_a_case_is_a_line_with_the_test_of_its_pairs() -> None:
     study = collected({"good-cbas-concept": OURS})
-    heads, _, line = lines(summary_to_markdown([study]))
+    heads, _, line = lines(to_markdown(summary_table([study])))
     assert heads == ["OOD, %", *LABELS, "mario − grace", "pairs", "p", "the paper’s mario"]
     test = paired([0.95, 0.86], [0.90, 0.85])
     assert line == [
@@ -34,18 +35,18 @@ def test_a_case_is_a_line_with_the_test_of_its_pairs() -> None:
     ]
 
 
-def test_what_has_no_run_or_lacks_a_row_has_no_line_and_what_two_studies_have_stands_once() -> None:
+def test_what_has_no_run_or_lacks_a_row_has_no_line_and_what_two_studies_have_is_there_once() -> None:
     some = {label: scores for label, scores in OURS.items() if label != "erm"}
     studies = [
         collected({"good-cbas-concept": OURS, "webkb-concept": {label: [None] for label in LABELS}}),
         collected({"good-twitch-concept": some}, study="ablation"),
         collected({"good-cbas-concept": OURS}, study="photo"),
     ]
-    assert [line[0] for line in lines(summary_to_markdown(studies))[2:]] == ["good-cbas color concept"]
+    assert [line[0] for line in lines(to_markdown(summary_table(studies)))[2:]] == ["good-cbas color concept"]
 
 
 def test_one_run_has_no_test_and_another_metric_is_named() -> None:
     study = collected({"good-twitch-covariate": {label: [0.5] for label in LABELS}}, metric="roc_auc")
-    (line,) = lines(summary_to_markdown([study]))[2:]
+    (line,) = lines(to_markdown(summary_table([study])))[2:]
     assert line[0] == "good-twitch language covariate (ROC-AUC)"
     assert line[1:9] == ["50.00"] * 5 + ["0.00", "1", "–"]

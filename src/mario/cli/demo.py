@@ -1,34 +1,51 @@
-"""``mario demo``."""
+"""``mario demo``: five methods on a small graph, and a page about them."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
-from rich.console import Console
+import typer
 
+from mario.cli.options import Workers
 from mario.cli.progress import follow
-from mario.lab.launch import launch
-from mario.lab.studies.plan import collect, make_plan
-from mario.lab.studies.read import find_study
-from mario.report import tabulate, to_rich, verdict, write_report
+
+WORKERS = min(2, os.cpu_count() or 1)
 
 
-def run_demo(out: Path, *, seeds: int, epochs: int, workers: int) -> None:
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the runs and the page.")] = Path("demo"),
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per method, each on its own split.")] = 3,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of ten optimizer steps.")] = 20,
+    workers: Workers = WORKERS,
+) -> None:
+    """Compare MARIO, GRACE, ERM and two controls on GOOD-CBAS under concept shift, and write a page."""
+    from rich.console import Console
+
+    from mario.cli.report import print_link
+    from mario.lab.launch import launch
+    from mario.lab.studies.collect import collect
+    from mario.lab.studies.plan import make_plan
+    from mario.lab.studies.plan_files import write_plan
+    from mario.lab.studies.read import find_study
+    from mario.report import entries, study_table, to_rich, verdict, write_report
+
     console = Console()
     study = find_study("demo")
-    study = replace(study, cases=tuple(replace(case, epochs=epochs) for case in study.cases))
+    cases = (replace(case, schedule=replace(case.schedule, epochs=epochs)) for case in study.cases)
+    study = replace(study, cases=tuple(cases))
     command = f"mario demo --seeds {seeds} --epochs {epochs}"
     plan = make_plan(study, seeds=seeds, command=command)
-    case = plan.cases[0]
+    case = plan.cases[0].case
     labels = ", ".join(row.label for row in study.rows)
     console.print(f"{labels} on {case.dataset}, {case.shift} shift: {epochs * 10} steps each, {seeds} splits and seeds")
     runs = out / "runs"
-    plan.write(runs)
+    write_plan(plan, runs)
     follow(console, launch(plan.jobs(), runs, workers=workers))
     collected = collect(plan, runs)
-    table = tabulate(collected.cases[0].results, reference="grace", asked=seeds)
-    console.print(to_rich(table))
-    console.print(verdict(table, subject="mario"), highlight=False, markup=False)
-
+    console.print(to_rich(study_table(collected, detail=True)))
+    found = {entry.label: entry for entry in entries(collected)}
+    said = verdict(found[str(plan.subject)], found[str(plan.reference)])
+    console.print(said, highlight=False, markup=False)
     console.print("drawing the curves and the maps of the embeddings ...")
-    page = write_report(out / "index.html", [collected], title=study.title, command=command)
-    console.print(f"open {page.resolve().as_uri()}", highlight=False, markup=False, soft_wrap=True)
+    print_link(console, write_report(out / "index.html", [collected], title=study.title, command=command))

@@ -1,17 +1,33 @@
-"""``mario methods``."""
+"""``mario methods``: all methods, or all settings of one."""
 
 import dataclasses
 import json
-from typing import Any
+from typing import Annotated, Any
 
-from rich.console import Console
-from rich.table import Column, Table
+import typer
 
-from mario.lab.presets import Evaluation
-from mario.methods import REGISTRY, find
+from mario.cli.options import AsJson, complete_method
+
+
+def methods(
+    name: Annotated[
+        str | None, typer.Argument(help="Show the settings of this method.", autocompletion=complete_method)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List all methods, with the hosts of the recipe marked, or all settings of one."""
+    if name is None:
+        list_methods(as_json)
+    else:
+        show_settings(name, as_json)
 
 
 def list_methods(as_json: bool) -> None:
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    from mario.methods import REGISTRY
+
     rows: list[dict[str, Any]] = [
         {
             "name": name,
@@ -35,7 +51,13 @@ def list_methods(as_json: bool) -> None:
 
 
 def show_settings(method: str, as_json: bool) -> None:
-    """Every setting of ``method``: what ``--set`` takes."""
+    """Every setting of ``method``: the names that ``--set`` takes."""
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    from mario.lab.presets import Evaluation
+    from mario.methods import find
+
     rows: list[dict[str, Any]] = [
         {
             "name": field.name,
@@ -54,4 +76,4 @@ def show_settings(method: str, as_json: bool) -> None:
         lists = (", ".join(map(str, row[key] or [])) for key in ("choices", "search"))
         table.add_row(row["name"], str(row["default"]), *lists, row["what"])
     Console().print(table)
-    Console().print("mario run takes the settings of the dataset before these defaults; result.json has them all")
+    Console().print("mario run prefers the preset of the dataset to these defaults; result.json has all settings")

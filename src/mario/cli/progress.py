@@ -1,24 +1,41 @@
-"""The progress view of many runs."""
+"""Progress on the terminal: of one task, and of many runs."""
 
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
 
-from mario.lab.launch import Standing
+    from mario.lab.launch import LaunchProgress
 
 SAY_EVERY = 60.0
-"""Seconds between lines where the output is a file."""
+"""Seconds between lines if the output is a file."""
 
 
-def follow(console: Console, standings: Iterable[Standing]) -> None:
-    """Show how far a launch is until it ends: runs done, running and failed, and the time left.
+def progress_bar(console: "Console") -> "Progress":
+    """A bar with a description, counts, the time left, and ``note``."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    In a terminal that is a bar; in a file a line a minute.
-    """
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+        console=console,
+    )
+
+
+def follow(console: "Console", launched: Iterable["LaunchProgress"]) -> None:
+    """Show the progress of a launch until it ends: a bar in a terminal, one line per minute in a file."""
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
     if not console.is_terminal:
-        _in_lines(console, standings)
+        _in_lines(console, launched)
         return
     columns = (
         SpinnerColumn(),
@@ -28,17 +45,17 @@ def follow(console: Console, standings: Iterable[Standing]) -> None:
     )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("runs", total=None, note="starting")
-        for now in standings:
+        for now in launched:
             progress.update(task, completed=now.done_steps, total=now.total_steps, note=note(now))
 
 
-def _in_lines(console: Console, standings: Iterable[Standing]) -> None:
+def _in_lines(console: "Console", launched: Iterable["LaunchProgress"]) -> None:
     def say(line: str) -> None:
         console.print(f"runs: {line}", highlight=False, markup=False, soft_wrap=True)
 
     said, line = time.monotonic(), "none"
     try:
-        for now in standings:
+        for now in launched:
             line = note(now)
             if time.monotonic() - said >= SAY_EVERY:
                 said = time.monotonic()
@@ -47,12 +64,12 @@ def _in_lines(console: Console, standings: Iterable[Standing]) -> None:
         say(line)
 
 
-def note(now: Standing) -> str:
-    """Where the runs stand, in one line.
+def note(now: "LaunchProgress") -> str:
+    """The progress of a launch in one line.
 
     Example:
-        >>> from mario.lab.launch import Standing
-        >>> note(Standing(done_runs=3, failed_runs=1, total_runs=8, running=["erm good-cbas concept 0/0"],
+        >>> from mario.lab.launch import LaunchProgress
+        >>> note(LaunchProgress(done_runs=3, failed_runs=1, total_runs=8, running=["erm good-cbas concept 0/0"],
         ...      done_steps=30, total_steps=80, seconds_left=95.0))
         '3 of 8 done, 1 failed, 2 min left, 1 running: erm good-cbas concept 0/0'
     """
@@ -66,7 +83,7 @@ def note(now: Standing) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """A length of time as people say it.
+    """A duration in words.
 
     Example:
         >>> lasting(42), lasting(600), lasting(7000)

@@ -1,51 +1,80 @@
-"""``mario report``: what runs have come to, as tables, pictures and one page."""
+"""``mario report``: the results of runs as tables, pictures and one page."""
 
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
+import typer
 
-from mario.cli.document import places, write_document
+from mario.cli.options import Documents, Root
 from mario.errors import MarioError
-from mario.lab.runs.loose import plan_of_runs
-from mario.lab.studies.plan import Collected, collect, read_plans
-from mario.report import to_rich, wide_table, write_report
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mario.lab.studies.collect import Collected
 
 
-def report_runs(runs: Path, out: Path, *, documents: Sequence[Path] = (), root: Path | None = None) -> None:
-    """Collect the runs in a folder by its plans, or as they are where it has none, and write page and pictures."""
+def report(
+    runs: Annotated[
+        Path, typer.Argument(help="Folder that contains folders of runs, from `mario reproduce` or `mario run`.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page; pictures go beside it.")] = Path("report.html"),
+    document: Documents = None,
+    root: Root = None,
+) -> None:
+    """Write one page about the results of runs, with its pictures.
+
+    The runs are collected by the plans in the folder, or by case and method if it has none.
+    """
+    from rich.console import Console
+
+    from mario.cli.document import places
+    from mario.lab.studies.collect import collect
+    from mario.lab.studies.loose import plan_of_runs
+    from mario.lab.studies.plan_files import read_plans
+
     if not runs.is_dir():
         raise MarioError(f"there is no folder {runs}")
     console = Console()
     plans = read_plans(runs) or [plan_of_runs(runs, partial(console.print, highlight=False, markup=False))]
-    placed = {document: places(document, [plan.study for plan in plans]) for document in documents}
+    placed = {path: places(path, [plan.study for plan in plans]) for path in document or ()}
     collected = [collect(plan, runs) for plan in plans]
     show_tables(console, collected)
-    for document, studies in placed.items():
-        write_tables(console, document, [study for study in collected if study.plan.study in studies], collected)
+    for path, studies in placed.items():
+        write_tables(console, path, [study for study in collected if study.plan.study in studies], collected)
     write_pages(console, collected, out, root=root)
 
 
-def show_tables(console: Console, collected: Sequence[Collected]) -> None:
-    """The tables of the studies that have one, in the terminal."""
+def show_tables(console: "Console", collected: Sequence["Collected"]) -> None:
+    """Print the tables of the studies that show one."""
+    from mario.report import study_table, to_rich
+
     for study in collected:
         if "table" in study.plan.show:
-            console.print(to_rich(wide_table(study)))
+            console.print(to_rich(study_table(study)))
 
 
 def write_tables(
-    console: Console, document: Path, collected: Sequence[Collected], everything: Sequence[Collected]
+    console: "Console", document: Path, collected: Sequence["Collected"], everything: Sequence["Collected"]
 ) -> None:
-    """The tables of ``collected`` between the markers of ``document``; claims are judged by ``everything``."""
+    """Write the tables of ``collected`` between the markers of ``document``; ``everything`` decides the claims."""
+    from mario.cli.document import write_document
+
     write_document(document, collected, everything)
     console.print(f"tables written into {document}", highlight=False, markup=False, soft_wrap=True)
 
 
-def write_pages(console: Console, collected: Sequence[Collected], path: Path, *, root: Path | None = None) -> None:
-    """The page at ``path`` and the pictures in the folder ``pictures`` beside it."""
+def write_pages(console: "Console", collected: Sequence["Collected"], path: Path, *, root: Path | None = None) -> None:
+    """Write the page at ``path`` and the pictures in the folder ``pictures`` beside it."""
+    from mario.report import write_report
+
     console.print("drawing the pictures and writing the page ...")
     title = "MARIO: the paper’s tables and figures" if len(collected) > 1 else collected[0].plan.title
     command = "\n".join(dict.fromkeys(line for study in collected for line in study.plan.command.splitlines()))
-    page = write_report(path, collected, title=title, command=command, root=root)
+    print_link(console, write_report(path, collected, title=title, command=command, root=root))
+
+
+def print_link(console: "Console", page: Path) -> None:
     console.print(f"open {page.resolve().as_uri()}", highlight=False, markup=False, soft_wrap=True)

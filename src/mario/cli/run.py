@@ -1,129 +1,180 @@
-"""``mario run``."""
+"""``mario run``: one run, from its spec to its result."""
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
-from torch_geometric.data import Data
+import typer
 
-from mario import ranks
-from mario.cli.tracking import show, sinks_of
-from mario.datasets import find as find_dataset
-from mario.files import read_json
-from mario.lab.presets.file import read_preset
-from mario.lab.runs.execute import Run, claim, execute
-from mario.lab.sinks import Sink, followed
-from mario.methods import find
-from mario.methods.base import choose_device
+from mario.cli.options import (
+    Dataset,
+    Device,
+    Domain,
+    Encoder,
+    Root,
+    Set,
+    Setting,
+    Shift,
+    complete_method,
+    given_settings,
+)
+from mario.cli.progress import progress_bar
 
-RULE = {"id_test": "id_val", "ood_test": "ood_val", "ood_test_by_id_val": "id_val"}  # results before chosen_on
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
+    from rich.table import Table
 
-def progress_bar(console: Console) -> Progress:
-    """The one look of progress: what, how far, time left, and whatever ``note`` says."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=console,
-    )
+    from mario.lab.result import RunResult
+    from mario.lab.spec import RunSpec
+    from mario.training import Epoch
 
 
-def score_table(result: Mapping[str, Any]) -> Table:
-    """The scores of a run and what chose the checkpoint of each; test groups stand below the score they average to."""
-    scores = result["scores"]
-    table = Table("score", result["metric"].replace("_", " "), "checkpoint chosen on")
-    for name, rule in scores.get("chosen_on", RULE).items():
-        if name not in scores:
-            continue
-        table.add_row(name, f"{100 * scores[name]:.2f} %", rule)
-        if name == "ood_test":
-            for group, value in scores.get("groups", {}).items():
-                table.add_row(f"  {group}", f"{100 * value:.2f} %", rule)
-    return table
-
-
-def run_one(
-    dataset: str,
-    method: str | None,
-    *,
-    shift: str | None,
-    domain: str | None,
-    setting: str | None,
-    split_seed: int,
-    seed: int,
-    given: Mapping[str, Any],
-    settings_file: Path | None,
-    out: Path | None,
-    device: str,
-    root: Path | None,
-    threads: int,
-    quiet: bool,
-    tensorboard: Path | None = None,
-    wandb: str | None = None,
+def run(
+    dataset: Dataset,
+    method: Annotated[
+        str | None,
+        typer.Option(help="Method: see `mario methods`. The default is mario.", autocompletion=complete_method),
+    ] = None,
+    shift: Shift = None,
+    domain: Domain = None,
+    setting: Setting = None,
+    split_seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of weights, views and batches.")] = 0,
+    encoder: Encoder = None,
+    settings: Set = None,
+    preset: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Settings in TOML or JSON, from `mario tune` or a run's settings.json; other options override it.",
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run. The default is runs/DIGEST.")] = None,
+    device: Device = "auto",
+    root: Root = None,
+    threads: Annotated[int, typer.Option(min=0, help="Number of torch threads; 0 leaves it to torch.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; result.json has the scores.")] = False,
+    tensorboard: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Also log to TensorBoard; runs can share a folder.")
+    ] = None,
+    wandb: Annotated[
+        str | None, typer.Option(metavar="PROJECT", help="Also log to a project of Weights & Biases.")
+    ] = None,
 ) -> None:
+    """Train one method on one dataset and score it in and out of distribution.
+
+    Repeat the same command to continue a run that was stopped from its last checkpoint.
+    """
+    import torch
+
+    from mario import ranks
+    from mario.cli.tracking import open_sinks, show
+    from mario.lab.runs.execute import claim, execute, load_on_ranks, result_of
+    from mario.lab.sinks import followed
+    from mario.methods.base import choose_device
+
     choose_device(device)
     if threads:
         torch.set_num_threads(threads)
-    if settings_file is not None:
-        said = read_preset(settings_file)
-        method = method or said.method
-        given = {**said.of(find(method or "mario").name), **given}
-        # The domain and shift of another dataset do not apply to this one.
-        if said.dataset in (None, dataset, find_dataset(dataset).card.identity):
-            domain, shift, setting = domain or said.domain, shift or said.shift, setting or said.setting
-    run = Run.plan(
+    spec = make_spec(
         dataset,
-        method or "mario",
+        method,
+        preset=preset,
+        given=given_settings(settings, encoder),
         domain=domain,
         shift=shift,
         setting=setting,
         split_seed=split_seed,
         seed=seed,
-        given=given,
     )
-    folder = out or Path("runs") / run.digest()
+    folder = out or Path("runs") / spec.digest
     with ranks.running(device):
-        data = run.load(root)
-        ranks.first(partial(claim, run, folder))  # a sink may lie in it, and none is opened for a run that is refused
-        with sinks_of(run, folder, tensorboard, wandb) as sinks:
-            _carry_out(run, data, folder, sinks, device=device, root=root, quiet=quiet)
+        data = load_on_ranks(spec, root)
+        ranks.first(partial(claim, spec, folder))  # before a sink is opened, which may be in the same folder
+        with open_sinks(spec, folder, tensorboard, wandb) as sinks:
+            say = _Speaker(spec, quiet=quiet, rank=ranks.rank())
+            say.begin(data.faults, ranks.size())
+            done = (folder / "result.json").exists()
+            say.progress(followed(execute(spec, data, folder, device=device), folder, sinks), done=done)
+            show(sinks, folder, data, root)
+            if ranks.rank() == 0:
+                say.end(result_of(folder))
 
 
-def _carry_out(
-    run: Run, data: Data, folder: Path, sinks: Sequence[Sink], *, device: str, root: Path | None, quiet: bool
-) -> None:
-    spoken = ranks.rank() == 0  # one of the ranks is enough
-    console = Console(quiet=quiet or not spoken)
-    complaints = Console(stderr=True, quiet=not spoken)
-    for fault in data.faults:
-        complaints.print(f"known fault of {run.dataset}: {fault}", style="yellow", highlight=False, markup=False)
-    done = (folder / "result.json").exists()
-    over = f", {ranks.size()} ranks" if ranks.size() > 1 else ""
-    console.print(
-        f"{run.method} on {run.dataset}, {run.domain}, {run.shift}, {run.setting}; "
-        f"seed {run.seed}, split {run.split_seed}{over}"
-    )
-    with progress_bar(console) as progress:
-        task = progress.add_task("epochs", total=run.settings["epochs"], note="")
-        for epoch in followed(execute(run, data, folder, device=device), folder, sinks):
-            note = f"loss {epoch.losses['loss']:.3f}" if "loss" in epoch.losses else ""
-            for key in ("id_val", "ood_val"):
-                if key in epoch.record:
-                    note += f"  {key} {epoch.record[key]:.3f}"
-            progress.update(task, completed=epoch.number, note=note)
-        if done:
-            progress.update(task, completed=run.settings["epochs"], note="was done already")
-    show(sinks, folder, data, root)
-    if spoken:
-        console.print(score_table(read_json(folder / "result.json")))
-        console.print(f"written to {folder}", highlight=False, markup=False, soft_wrap=True)
+def make_spec(
+    dataset: str,
+    method: str | None,
+    *,
+    preset: Path | None,
+    given: dict[str, Any],
+    domain: str | None,
+    shift: str | None,
+    setting: str | None,
+    split_seed: int,
+    seed: int,
+) -> "RunSpec":
+    """The run that the options and the preset describe; options override the preset."""
+    from mario.datasets import find as find_dataset
+    from mario.lab.case import Case
+    from mario.lab.presets.file import read_preset
+    from mario.lab.spec import RunSpec
+    from mario.methods import find
+
+    if preset is not None:
+        read = read_preset(preset)
+        method = method or read.method
+        given = {**read.of(find(method or "mario").name), **given}
+        if read.dataset in (None, dataset, find_dataset(dataset).card.identity):  # else the shift means nothing here
+            domain, shift, setting = domain or read.domain, shift or read.shift, setting or read.setting
+    case = Case.find(dataset, domain=domain, shift=shift, setting=setting)
+    return RunSpec.plan(case, method or "mario", given=given, split_seed=split_seed, seed=seed)
+
+
+class _Speaker:
+    """What ``mario run`` prints: on rank 0 only."""
+
+    def __init__(self, spec: "RunSpec", *, quiet: bool, rank: int) -> None:
+        from rich.console import Console
+
+        self.spec = spec
+        self.out = Console(quiet=quiet or rank != 0)
+        self.err = Console(stderr=True, quiet=rank != 0)
+
+    def begin(self, faults: list[str], size: int) -> None:
+        spec = self.spec
+        for fault in faults:
+            text = f"known fault of {spec.case.dataset}: {fault}"
+            self.err.print(text, style="yellow", highlight=False, markup=False)
+        over = f", {size} ranks" if size > 1 else ""
+        self.out.print(f"{spec.method} on {spec.case}; seed {spec.seed}, split {spec.split_seed}{over}")
+
+    def progress(self, epochs: "Iterator[Epoch]", *, done: bool) -> None:
+        total = self.spec.settings["epochs"]
+        with progress_bar(self.out) as bar:
+            task = bar.add_task("epochs", total=total, note="")
+            for epoch in epochs:
+                note = f"loss {epoch.losses['loss']:.3f}" if "loss" in epoch.losses else ""
+                for key in ("id_val", "ood_val"):
+                    if key in epoch.record:
+                        note += f"  {key} {epoch.record[key]:.3f}"
+                bar.update(task, completed=epoch.number, note=note)
+            if done:
+                bar.update(task, completed=total, note="was done already")
+
+    def end(self, result: "RunResult") -> None:
+        self.out.print(score_table(result))
+        self.out.print(f"written to {result.folder}", highlight=False, markup=False, soft_wrap=True)
+
+
+def score_table(result: "RunResult") -> "Table":
+    """The scores of a run and the rule that chose the checkpoint of each; test groups are below their average."""
+    from rich.table import Table
+
+    table = Table("score", result.metric.replace("_", " "), "checkpoint chosen on")
+    for name, rule in result.scores.chosen_on.items():
+        table.add_row(name, f"{100 * getattr(result.scores, name):.2f} %", rule)
+        if name == "ood_test":
+            for group, value in (result.scores.groups or {}).items():
+                table.add_row(f"  {group}", f"{100 * value:.2f} %", rule)
+    return table

@@ -1,4 +1,4 @@
-"""The sinks that ``mario run`` was told of, and what they are shown at the end."""
+"""The sinks of ``mario run``, and what they get at the end."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -8,18 +8,18 @@ import numpy as np
 from torch_geometric.data import Data
 
 from mario import ranks
-from mario.datasets import find as find_dataset
 from mario.evaluation import SETS
-from mario.files import read_json
-from mario.lab.runs.execute import Run
+from mario.lab.frame import frame
+from mario.lab.runs.execute import result_of
 from mario.lab.sinks import Sink, TensorBoard, WeightsAndBiases
+from mario.lab.spec import RunSpec
 from mario.methods import load
 
 
 @contextmanager
-def sinks_of(run: Run, folder: Path, tensorboard: Path | None, wandb: str | None) -> Iterator[list[Sink]]:
-    """The sinks asked for, open; over ranks those of rank 0, which writes for all."""
-    name = f"{run.method}-{find_dataset(run.dataset).card.name}-{run.shift}-{run.digest()}"
+def open_sinks(spec: RunSpec, folder: Path, tensorboard: Path | None, wandb: str | None) -> Iterator[list[Sink]]:
+    """The requested sinks, open; with several ranks, only rank 0 has them."""
+    name = f"{spec.method}-{spec.case.card.name}-{spec.case.shift}-{spec.digest}"
     opened: list[Sink] = []
     with ExitStack() as stack:
         if ranks.rank() == 0:
@@ -27,13 +27,13 @@ def sinks_of(run: Run, folder: Path, tensorboard: Path | None, wandb: str | None
                 opened.append(TensorBoard(tensorboard / name))
                 stack.enter_context(closing(opened[-1]))
             if wandb is not None:
-                opened.append(WeightsAndBiases(wandb, folder, id=run.digest(), name=name, config=run.as_dict()))
+                opened.append(WeightsAndBiases(wandb, folder, id=spec.digest, name=name, config=spec.to_dict()))
                 stack.enter_context(closing(opened[-1]))
         yield opened
 
 
 def show(sinks: Sequence[Sink], folder: Path, data: Data, root: Path | None) -> None:
-    """Give ``sinks`` the pictures of the finished run in ``folder``, and its embeddings with what is known of each."""
+    """Pass the pictures of the finished run in ``folder`` to ``sinks``, and its embeddings with their labels."""
     if not sinks:
         return
     from mario.report.maps import map_of
@@ -41,15 +41,15 @@ def show(sinks: Sequence[Sink], folder: Path, data: Data, root: Path | None) -> 
     from mario.report.pictures.curves import rows_with_curves
     from mario.report.pictures.invariance import rows_with_invariance
 
-    result = read_json(folder / "result.json")
+    runs = frame([result_of(folder)])
     found = map_of(folder, root)
     sets = np.array([*SETS, "none"])[found.split]
     ood = np.char.startswith(sets, "ood")
-    figures = {"map": embedding_maps([Map(result["method"], found.xy, found.y, found.domain, ood)])}
-    if rows_with_curves([result]):
-        figures["curves"] = curves([result])
-    if rows_with_invariance([result]):
-        figures["invariance"] = invariance_curves([result])
+    figures = {"map": embedding_maps([Map(runs["method"][0], found.xy, found.y, found.domain, ood)])}
+    if rows_with_curves(runs):
+        figures["curves"] = curves(runs)
+    if rows_with_invariance(runs):
+        figures["invariance"] = invariance_curves(runs)
     z = load(folder / "model.safetensors").transform(data)[found.node]
     known = {"class": found.y, "domain": found.domain, "split": sets, "prediction": found.prediction}
     metadata = {name: column.tolist() for name, column in {**known, "node": found.node}.items()}

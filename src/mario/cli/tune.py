@@ -1,100 +1,181 @@
-"""``mario tune``."""
+"""``mario tune``: a search for settings, and a preset of the best."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
-from mario.cli.run import progress_bar
-from mario.errors import MarioError, RunFailedError
-from mario.lab.tune.plan import Tuning
-from mario.lab.tune.search_space import spread
-from mario.lab.tune.storage import without_password
-from mario.lab.tune.work import (
-    FrozenTrial,
-    TrialState,
-    counted,
-    importance,
-    open_study,
-    retry_failed,
-    standing,
-    tune,
-    write_best,
+from mario.cli.options import (
+    Dataset,
+    Device,
+    Domain,
+    Encoder,
+    Quiet,
+    Root,
+    Set,
+    Setting,
+    Shift,
+    assignments,
+    complete_method,
+    given_settings,
+    listed,
 )
+from mario.cli.progress import progress_bar
+from mario.errors import MarioError, RunFailedError
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+    from rich.console import Console
+    from rich.table import Table
+
+    from mario.lab.tune.plan import Tuning
 
 SHOWN = 10
 COLUMNS = 6
 
 
-def tune_one(
-    dataset: str,
-    method: str,
-    *,
-    workers: int,
-    timeout: float | None,
-    retry: bool,
-    out: Path | None,
-    quiet: bool,
-    **asked: Any,
+def tune(
+    dataset: Dataset,
+    method: Annotated[str, typer.Option(help="Method: see `mario methods`.", autocompletion=complete_method)] = "mario",
+    shift: Shift = None,
+    domain: Domain = None,
+    setting: Setting = None,
+    encoder: Encoder = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Total number, including earlier ones; default 50, or the whole grid.")
+    ] = None,
+    sampler: Annotated[str, typer.Option(help="tpe, random, or grid: the paper's grid.")] = "tpe",
+    only: Annotated[
+        list[str] | None, typer.Option(help="Search only these settings, separated by commas; repeatable.")
+    ] = None,
+    search: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=RANGE", help="Another range: NAME=a,b,c, NAME=LOW:HIGH or NAME=LOW:HIGH:log; repeatable."
+        ),
+    ] = None,
+    settings: Set = None,
+    select: Annotated[str, typer.Option(help="The validation score that decides: ood_val or id_val.")] = "ood_val",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per trial, each on its own split.")] = 1,
+    pruner: Annotated[
+        str, typer.Option(help="median: stop a trial below the median of the others at a checkpoint; or none.")
+    ] = "median",
+    storage: Annotated[
+        str | None, typer.Option(metavar="FILE|URL", help="Where trials are kept; default RUNS/tune/NAME.db.")
+    ] = None,
+    study_name: Annotated[str | None, typer.Option(help="Default: made of dataset, domain, shift and method.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Trials at once, one thread each.")] = 2,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds after which no trial starts.")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed trials again.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Preset file of the best, .toml or .json; default RUNS/tune/NAME.toml."),
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="Folder of the runs; finished runs are not repeated.")] = Path("runs"),
+    device: Device = "auto",
+    root: Root = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Carry out what :meth:`Tuning.plan` makes of ``asked``, show it, and write the best settings to ``out``."""
-    console = Console(quiet=quiet)
-    tuning = Tuning.plan(dataset, method, **asked)
+    """Find settings of a method by validation scores, and write the best for `mario run --preset`.
+
+    Repeat the same command to continue. On another machine with the same database, it shares the trials.
+    """
+    from rich.console import Console
+
+    from mario.lab.case import Case
+    from mario.lab.tune.plan import Tuning
+
+    tuning = Tuning.plan(
+        Case.find(dataset, domain=domain, shift=shift, setting=setting),
+        method,
+        given=given_settings(settings, encoder),
+        only=listed(only),
+        search=assignments(search, "--search", "lr=0.001:0.1:log", "NAME=RANGE"),
+        seeds=seeds,
+        select=select,
+        sampler=sampler,
+        pruner=pruner,
+        trials=trials,
+        name=study_name,
+        storage=storage,
+        folder=runs,
+        root=root,
+        device=device,
+    )
     out = out or tuning.folder / "tune" / f"{tuning.name}.toml"
     if out.suffix not in (".toml", ".json"):
-        raise MarioError(f"settings are written to .toml or .json, got {out}")
+        raise MarioError(f"a preset is written to .toml or .json, got {out}")
     if out.parent.exists() and not out.parent.is_dir():
         raise MarioError(f"cannot write {out}: {out.parent} is not a folder")
+    console = Console(quiet=quiet, highlight=False, markup=False, soft_wrap=True)
+    _announce(console, tuning)
+    _search(console, tuning, workers=workers, timeout=timeout, retry=retry_failed)
+    _conclude(console, tuning, out)
+
+
+def _announce(console: "Console", tuning: "Tuning") -> None:
+    from mario.lab.tune.storage import without_password
+
     pairs = "1 split and seed" if len(tuning.pairs) == 1 else f"{len(tuning.pairs)} splits and seeds"
     console.print(
-        f"{tuning.method} on {tuning.dataset}, {tuning.domain}, {tuning.shift}, {tuning.setting}; by {tuning.select} "
-        f"over {pairs}; study {tuning.name} in {without_password(tuning.storage)}",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+        f"{tuning.method} on {tuning.case}; by {tuning.select} over {pairs}; "
+        f"study {tuning.name} in {without_password(tuning.storage)}"
     )
     for key, found in tuning.space.items():
-        console.print(f"  {key}: {found}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"  {key}: {found}")
+
+
+def _search(console: "Console", tuning: "Tuning", *, workers: int, timeout: float | None, retry: bool) -> None:
+    from mario.lab.tune.study import retry_failed
+    from mario.lab.tune.work import tune
+
     if retry and (count := retry_failed(tuning)):
-        console.print(f"trying {count} trials again that failed", highlight=False, markup=False)
+        console.print(f"trying {count} failed trials again")
     with progress_bar(console) as progress:
         task = progress.add_task("trials", total=tuning.trials, note="starting")
         for now in tune(tuning, workers=workers, timeout=timeout):
             note = f"best {now.best.values[0]:.4f} (trial {now.best.number})" if now.best else ""
             note += f"  {now.running} running" + (f"  {now.failed} failed" if now.failed else "")
             progress.update(task, completed=now.done, total=now.total, note=note)
+
+
+def _conclude(console: "Console", tuning: "Tuning", out: Path) -> None:
+    """Print the trials and write the best settings to ``out``."""
+    from optuna.trial import TrialState
+
+    from mario.lab.tune.search_space import spread
+    from mario.lab.tune.study import best_trial, counted, importance, open_study, write_best
+
     study = open_study(tuning)
     trials = counted(study.get_trials())
-    now = standing(study, tuning.trials)
-    if now.best is None:
+    best = best_trial(trials)
+    if best is None:
         failed = [trial for trial in trials if trial.state == TrialState.FAIL]
         if failed:
             raise RunFailedError(f"all of {len(failed)} trials failed, the last: {_reason(failed[-1])}")
-        raise RunFailedError("no trial ended in the time given: the same command goes on")
+        raise RunFailedError("no trial finished in the given time: repeat the same command to continue")
     console.print(trial_table(trials, tuning.select))
     if weights := importance(study):
-        told = ", ".join(f"{key} {weight:.2f}" for key, weight in list(weights.items())[:5])
-        console.print(f"what decided most (PED-ANOVA, of 1): {told}", highlight=False, markup=False, soft_wrap=True)
-    write_best(tuning, now.best, out)
-    settings = ", ".join(f"{key}={value}" for key, value in spread(now.best.params).items())
-    console.print(
-        f"best: trial {now.best.number}, {tuning.select} {now.best.values[0]:.4f}: {settings}", soft_wrap=True
-    )
-    console.print(
-        f"written to {out}: mario run {tuning.dataset} --settings {out}", highlight=False, markup=False, soft_wrap=True
-    )
+        shown = ", ".join(f"{key} {weight:.2f}" for key, weight in list(weights.items())[:5])
+        console.print(f"importance of the settings (PED-ANOVA): {shown}")
+    write_best(tuning, best, out)
+    settings = ", ".join(f"{key}={value}" for key, value in spread(best.params).items())
+    console.print(f"best: trial {best.number}, {tuning.select} {best.values[0]:.4f}: {settings}")
+    console.print(f"written to {out}: mario run {tuning.case.dataset} --preset {out}")
 
 
-def trial_table(trials: list[FrozenTrial], select: str) -> Table:
-    """The best trials, and the last failures."""
+def trial_table(trials: "list[FrozenTrial]", select: str) -> "Table":
+    """The best trials and the last failures."""
+    from optuna.trial import TrialState
+    from rich.table import Table
+
     ended = [trial for trial in trials if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
     ended.sort(key=lambda trial: (trial.state != TrialState.COMPLETE, -(trial.value or 0.0), trial.number))
     failed = [trial for trial in trials if trial.state == TrialState.FAIL]
     names = list(dict.fromkeys(key for trial in trials for key in trial.params))
     columns = names if len(names) <= COLUMNS else ["settings"]
 
-    def cells(trial: FrozenTrial) -> list[str]:
+    def cells(trial: "FrozenTrial") -> list[str]:
         if columns == names:
             return [_short(trial.params.get(name, "")) for name in names]
         return [", ".join(f"{key}={_short(value)}" for key, value in trial.params.items())]
@@ -115,5 +196,5 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _reason(trial: FrozenTrial) -> str:
-    return trial.user_attrs.get("error", "its worker was lost")
+def _reason(trial: "FrozenTrial") -> str:
+    return str(trial.user_attrs.get("error", "its worker was lost"))

@@ -1,53 +1,42 @@
-"""What a person looks at: tables, plots and one self-contained HTML page."""
+"""Tables, pictures and one self-contained HTML page from the runs of studies."""
 
 from mario.report.claims import Claim, claims
-from mario.report.claims_text import claims_to_html, claims_to_markdown
+from mario.report.claims_table import claims_table
+from mario.report.html import to_html
 from mario.report.page import write_report
-from mario.report.tables import (
-    LongRow,
-    Pooled,
-    Row,
-    Table,
-    WideTable,
-    long_rows,
-    long_to_html,
-    pool,
-    ranking_of,
-    runs_to_csv,
-    tabulate,
-    tabulate_all,
-    to_csv,
-    to_html,
-    to_latex,
-    to_markdown,
-    to_rich,
-    verdict,
-    wide_table,
-)
+from mario.report.tables.columns import long_table, to_csv
+from mario.report.tables.entries import Entry, Score, entries
+from mario.report.tables.latex import to_latex
+from mario.report.tables.markdown import to_markdown
+from mario.report.tables.pooled import Pooled, pool
+from mario.report.tables.ranking import ranking_of
+from mario.report.tables.study import study_table, validation_table
+from mario.report.tables.table import Cell, Column, Line, Table
+from mario.report.tables.terminal import to_rich
+from mario.report.tables.verdict import verdict
 
 __all__ = [
+    "Cell",
     "Claim",
-    "LongRow",
+    "Column",
+    "Entry",
+    "Line",
     "Pooled",
-    "Row",
+    "Score",
     "Table",
-    "WideTable",
     "claims",
-    "claims_to_html",
-    "claims_to_markdown",
-    "long_rows",
-    "long_to_html",
+    "claims_table",
+    "entries",
+    "long_table",
     "pool",
     "ranking_of",
-    "runs_to_csv",
-    "tabulate",
-    "tabulate_all",
+    "study_table",
     "to_csv",
     "to_html",
     "to_latex",
     "to_markdown",
     "to_rich",
+    "validation_table",
     "verdict",
-    "wide_table",
     "write_report",
 ]

@@ -1,9 +1,9 @@
-"""Which of the paper's claims hold on our runs, and the test that says so; ``claims.toml`` has them as data.
+"""Which of the paper's claims hold on our runs, and by which test; ``claims.toml`` lists them.
 
 A claim is *held* if every difference it names has the claimed sign and p < 0.05 by Wilcoxon's signed-rank test over
 runs of the same split and seed, Holm-corrected for the comparisons of the claim. It is *contradicted* if one has the
-other sign with p < 0.05, *not run* if there is nothing to compare, and *not shown* otherwise: so also while runs are
-lacking in a case of the claim whose data is at hand.
+other sign with p < 0.05, *not run* if there is nothing to compare, and *not shown* otherwise. A claim is also not shown
+while runs are missing in one of its cases that has data.
 """
 
 import tomllib
@@ -12,29 +12,31 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from statistics import fmean, median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mario.lab.statistics.paired import holm
-from mario.lab.studies.plan import Collected, CollectedCase
+from mario.lab.studies.collect import Collected, CollectedCase, labeled_frame
 from mario.lab.studies.read import find_study
-from mario.lab.studies.study import PAPER, Case, Study
+from mario.lab.studies.study import PAPER, Study, StudyCase
 from mario.report.convergence import convergence
-from mario.report.tables.pooled import Pooled, pool_cases, reachable
-from mario.report.tables.rows import LongRow, long_rows
+from mario.report.tables.entries import LEVEL, Entry, entries
+from mario.report.tables.pooled import Pooled, once, pool, reachable
 
-HELD, NOT_SHOWN, CONTRADICTED, NOT_RUN = "held", "not shown", "contradicted", "not run"
-LEVEL = 0.05
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+HELD, NOT_SHOWN, CONTRADICTED, NOT_RUN = VERDICTS = ("held", "not shown", "contradicted", "not run")
 OTHERS = "others"
 GROUPS = ("group", "groups")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """One difference that a claim names: ``label`` less ``against``, in one case or over all of them.
+    """One difference that a claim names: ``label`` minus ``against``, in one case or over all of them.
 
-    ``less`` turns the claimed sign. ``paper`` is the same difference in the paper's figures, in points, averaged over
-    the cases that it prints both of. ``groups`` counts the test groups with the claimed sign of the medians, and all;
-    with ``every_group`` it has to be all of them. ``lacking`` are cases with fewer pairs than were asked for.
+    ``less`` reverses the claimed sign. ``paper`` is the same difference in the paper's figures, in points, averaged
+    over the cases for which it prints both. ``groups`` counts the test groups whose medians have the claimed sign, and
+    all of them; ``every_group`` requires all. ``lacking`` are cases with fewer pairs than planned.
     """
 
     label: str
@@ -65,11 +67,11 @@ class Comparison:
 class Claim:
     """A claim, what the paper says and where, and the comparisons that test it on ``score``.
 
-    ``possible`` counts the comparisons that have pairs enough to be significant if all had one sign; with none, the
-    claim could not have been shown. ``quick``: the runs are of the quick form, and nothing follows from them.
-    ``lacking`` are the cases of the paper's studies whose runs are not all done, ``absent`` those without data,
-    ``rising`` has for each compared row the cases in which its validation scores still rose at the end, and ``apart``
-    for each pair of a method and its host the settings that both have and that are not the same.
+    ``possible`` counts the comparisons with enough pairs to be significant if all had one sign; if it is 0, the claim
+    could not be shown. ``quick``: the runs are of the quick form, and nothing follows from them. ``lacking`` are the
+    cases of the paper's studies whose runs are not all done, ``absent`` those without data. ``rising`` has for each
+    compared row the cases in which its validation scores still rose at the end, and ``apart`` for each pair of a method
+    and its host the settings in which they differ.
     """
 
     name: str
@@ -99,7 +101,7 @@ class Claim:
 
 
 def claims(collected: Iterable[Collected]) -> list[Claim]:
-    """Every claim of ``claims.toml`` with what these studies say of it, in its order.
+    """Every claim of ``claims.toml``, in order, judged by these studies.
 
     Example:
         >>> from mario.report import claims
@@ -107,56 +109,58 @@ def claims(collected: Iterable[Collected]) -> list[Claim]:
         [('mario-above-grace', 'not run'), ('mario-above-grace-everywhere', 'not run')]
     """
     studies = list(collected)
-    rows = {one.plan.study: long_rows(one) for one in studies}
-    return [_claim(entry, [one for one in studies if one.plan.study in entry["studies"]], rows) for entry in _entries()]
+    of_study = {one.plan.study: entries(one) for one in studies}
+    return [
+        _claim(entry, [one for one in studies if one.plan.study in entry["studies"]], of_study) for entry in _listed()
+    ]
 
 
 @cache
-def _entries() -> list[dict[str, Any]]:
+def _listed() -> list[dict[str, Any]]:
     text = resources.files("mario.report").joinpath("claims.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)["claim"]
 
 
-def _claim(entry: Mapping[str, Any], studies: Sequence[Collected], rows: Mapping[str, Sequence[LongRow]]) -> Claim:
-    score, less = entry.get("score", "ood_test"), entry.get("less", False)
-    cases = _cases(studies, entry.get("datasets", ()))
-    here = [row for one in studies for row in rows[one.plan.study] if row.case in cases]
-    absent = {name for name, case in cases.items() if case.missing and not case.results}
-    rising = {(case.case, label) for one in studies for case in convergence([one]) for label in case.rising}
+def _claim(listed: Mapping[str, Any], studies: Sequence[Collected], of_study: Mapping[str, Sequence[Entry]]) -> Claim:
+    score, less = listed.get("score", "ood_test"), listed.get("less", False)
+    cases = _cases(studies, listed.get("datasets", ()))
+    runs = once(labeled_frame(run for of_case in cases.values() for case in of_case for run in case.runs))
+    here = [entry for one in studies for entry in of_study[one.plan.study] if entry.case.name in cases]
+    absent = {name for name, of_case in cases.items() if of_case[0].missing and not any(case.runs for case in of_case)}
+    rising = {(case.case, label) for one in studies for case in convergence(one.frame) for label in case.rising}
     found, lacking = [], dict[str, None]()
-    for label, against in _compared(entry["compare"], here):
-        wanted = _asked(entry, label, against)
-        whole = pool_cases(cases.values(), label, against, score=score)
+    for label, against in _compared(listed["compare"], here):
+        whole = pool(runs, label, against, score=score)
         there = whole.pairs if whole else {}
         short = [
             name
-            for name, case in wanted.items()
+            for name, case in _asked(listed, label, against).items()
             if name not in absent and there.get(name, 0) < _pairs_asked(studies, case, label, against)
         ]
         lacking |= dict.fromkeys(short)
-        parts = [[case] for case in cases.values()] if entry.get("each") == "case" else [list(cases.values())]
+        parts = [[name] for name in cases] if listed.get("each") == "case" else [list(cases)]
         for part in parts:
-            pooled = pool_cases(part, label, against, score=score)
-            among = pooled.cases if pooled else ()
+            of_part = runs[runs["case"].isin(part)]
+            pooled = pool(of_part, label, against, score=score)
             found.append(
                 {
                     "label": label,
                     "against": against,
-                    "case": part[0].name if len(parts) > 1 else None,
+                    "case": part[0] if len(parts) > 1 else None,
                     "pooled": pooled,
                     "less": less,
-                    "paper": _paper(here, label, against, among, score),
-                    "groups": _groups(part, label, against, less) if entry.get("each") in GROUPS else None,
-                    "every_group": entry.get("each") == "group",
-                    "lacking": tuple(name for name in short if len(parts) == 1 or name == part[0].name),
+                    "paper": _paper(here, label, against, pooled.cases if pooled else (), score),
+                    "groups": _groups(of_part, label, against, less) if listed.get("each") in GROUPS else None,
+                    "every_group": listed.get("each") == "group",
+                    "lacking": tuple(name for name in short if len(parts) == 1 or name == part[0]),
                 }
             )
     tests = [one["pooled"].test if one["pooled"] else None for one in found]
     adjusted = holm([test.p_wilcoxon if test else None for test in tests])
     return Claim(
-        **{key: entry[key] for key in ("name", "claim", "said", "where")},
+        **{key: listed[key] for key in ("name", "claim", "said", "where")},
         score=score,
-        studies=tuple(entry["studies"]),
+        studies=tuple(listed["studies"]),
         comparisons=tuple(Comparison(**one, p_holm=p) for one, p in zip(found, adjusted, strict=True)),
         possible=reachable(tests, LEVEL),
         quick=any(one.plan.quick for one in studies),
@@ -170,7 +174,7 @@ def _claim(entry: Mapping[str, Any], studies: Sequence[Collected], rows: Mapping
         apart={
             pair: names
             for pair in dict.fromkeys((one["label"], one["against"]) for one in found)
-            if (names := _apart(cases.values(), *pair))
+            if (names := _apart(runs, *pair))
         },
     )
 
@@ -180,49 +184,37 @@ def _paper_study(name: str) -> Study:
     return find_study(name)
 
 
-def _pairs_asked(studies: Iterable[Collected], case: Case, label: str, against: str) -> int:
-    """How many pairs there are if all is done: of the runs that were asked for, else of those of the paper's study."""
-    planned = [run for one in studies for known in one.plan.cases if known.name == case.name for run in known.runs]
-    of_row = [{(run.split_seed, run.seed) for run in planned if run.label == row} for row in (label, against)]
-    return len(of_row[0] & of_row[1]) if all(of_row) else len(case.pairs)
+def _pairs_asked(studies: Iterable[Collected], case: StudyCase, label: str, against: str) -> int:
+    """How many pairs there are once all is done: in the plans, or else in the paper's study."""
+    planned = [job for one in studies for known in one.plan.cases if known.name == case.name for job in known.jobs]
+    of_row = [{(job.spec.split_seed, job.spec.seed) for job in planned if job.label == row} for row in (label, against)]
+    return len(of_row[0] & of_row[1]) if all(of_row) else len(case.schedule.pairs)
 
 
-def _asked(entry: Mapping[str, Any], label: str, against: str) -> dict[str, Case]:
+def _asked(listed: Mapping[str, Any], label: str, against: str) -> dict[str, StudyCase]:
     """The cases of the paper's studies that have both rows."""
     return {
         case.name: case
-        for name in entry["studies"]
+        for name in listed["studies"]
         if name in PAPER
         for study in [_paper_study(name)]
-        for case in study.kept_cases(entry.get("datasets", ()))
+        for case in study.kept_cases(listed.get("datasets", ()))
         if {label, against} <= {row.label for row in study.rows_of(case)}
     }
 
 
-def _cases(studies: Iterable[Collected], datasets: Sequence[str]) -> dict[str, CollectedCase]:
-    """The cases of these studies by name; one that several have holds the runs of all."""
-    found: dict[str, CollectedCase] = {}
-    for case in (case for one in studies for case in one.cases if not datasets or case.dataset in datasets):
-        if case.name not in found:
-            found[case.name] = case
-            continue
-        known = {run["label"] for run in found[case.name].results}
-        more = [run for run in case.results if run["label"] not in known]
-        first = found[case.name]
-        found[case.name] = CollectedCase(
-            **{
-                key: getattr(first, key)
-                for key in ("name", "dataset", "domain", "shift", "setting", "asked", "missing")
-            },
-            results=[*first.results, *more],
-        )
+def _cases(studies: Iterable[Collected], datasets: Sequence[str]) -> dict[str, list[CollectedCase]]:
+    """The cases of these studies by name; several studies may have one."""
+    found: dict[str, list[CollectedCase]] = {}
+    for case in (case for one in studies for case in one.cases if not datasets or case.case.dataset in datasets):
+        found.setdefault(case.name, []).append(case)
     return found
 
 
-def _compared(pairs: Iterable[Sequence[str]], rows: Sequence[LongRow]) -> Iterator[tuple[str, str]]:
-    """The labels to compare, with a star and ``others`` made concrete by the rows that there are."""
-    labels = list(dict.fromkeys(row.label for row in rows))
-    rivals = [row.label for row in rows if not row.supervised and not row.control and "+mario" not in row.label]
+def _compared(pairs: Iterable[Sequence[str]], found: Sequence[Entry]) -> Iterator[tuple[str, str]]:
+    """The rows to compare, with a star and ``others`` made concrete by the rows that there are."""
+    labels = list(dict.fromkeys(entry.label for entry in found))
+    rivals = [entry.label for entry in found if entry.compared and "+mario" not in entry.label]
     for label, against in pairs:
         if against == OTHERS:
             yield from ((label, rival) for rival in dict.fromkeys(rivals) if rival != label)
@@ -237,8 +229,8 @@ def _compared(pairs: Iterable[Sequence[str]], rows: Sequence[LongRow]) -> Iterat
             yield label, against
 
 
-def _paper(rows: Sequence[LongRow], label: str, against: str, cases: Sequence[str], score: str) -> float | None:
-    by_place = {(row.case, row.label): row for row in rows}
+def _paper(found: Sequence[Entry], label: str, against: str, cases: Sequence[str], score: str) -> float | None:
+    by_place = {(entry.case.name, entry.label): entry for entry in found}
     differences = []
     for case in cases:
         ours, theirs = (_printed(by_place.get((case, name)), score) for name in (label, against))
@@ -247,22 +239,22 @@ def _paper(rows: Sequence[LongRow], label: str, against: str, cases: Sequence[st
     return fmean(differences) if differences else None
 
 
-def _printed(row: LongRow | None, score: str) -> float | None:
-    if row is None:
+def _printed(entry: Entry | None, score: str) -> float | None:
+    if entry is None:
         return None
-    in_, out = (figure.mean if figure else None for figure in (row.paper_id, row.paper_ood))
+    in_, out = (figure.mean if figure else None for figure in (entry.id.paper, entry.ood.paper))
     if score == "gap":
         return None if in_ is None or out is None else in_ - out
     return in_ if score == "id_test" else out
 
 
-def _apart(cases: Iterable[CollectedCase], label: str, against: str) -> tuple[str, ...]:
-    """What else than the recipe differs between a method and its host: settings of both with different values."""
+def _apart(runs: "DataFrame", label: str, against: str) -> tuple[str, ...]:
+    """What differs between a method and its host besides the recipe: settings of both with different values."""
     names = set()
-    for case in cases:
-        first, second = (next((run for run in case.results if run["label"] == row), None) for row in (label, against))
-        if first and second and first["method"] == _over(second["method"]):
-            one, other = (run.get("settings") or {} for run in (first, second))
+    for _, here in runs.groupby("case", sort=False):
+        first, second = (here[here["label"] == row] for row in (label, against))
+        if len(first) and len(second) and first["method"].iloc[0] == _over(second["method"].iloc[0]):
+            one, other = first["settings"].iloc[0], second["settings"].iloc[0]
             names |= {name for name in one.keys() & other.keys() if one[name] != other[name]}
     return tuple(sorted(names))
 
@@ -272,10 +264,10 @@ def _over(host: str) -> str:
     return "mario" if host == "grace" else f"{host}+mario"
 
 
-def _groups(cases: Sequence[CollectedCase], label: str, against: str, less: bool) -> tuple[int, int] | None:
+def _groups(runs: "DataFrame", label: str, against: str, less: bool) -> tuple[int, int] | None:
     scores: dict[str, dict[str, list[float]]] = {}
-    for run in (run for case in cases for run in case.results if run["label"] in (label, against)):
-        for name, score in (run["scores"].get("groups") or {}).items():
-            scores.setdefault(name, {}).setdefault(run["label"], []).append(score)
+    for row, groups in zip(runs["label"], runs["groups"], strict=True):
+        for name, score in groups.items():
+            scores.setdefault(name, {}).setdefault(row, []).append(score)
     both = [(median(of[label]), median(of[against])) for of in scores.values() if label in of and against in of]
     return (sum((a < b) if less else (a > b) for a, b in both), len(both)) if both else None

@@ -8,7 +8,7 @@ from mario.errors import MarioError
 
 
 def tsne(z: Any, *, random_state: int = 0) -> np.ndarray:
-    """Two coordinates a row: sklearn's t-SNE from a PCA start, perplexity 30 or what few rows allow.
+    """Two coordinates per row: scikit-learn's t-SNE with PCA initialization and perplexity 30, or less for few rows.
 
     Example:
         >>> import numpy as np
@@ -20,15 +20,15 @@ def tsne(z: Any, *, random_state: int = 0) -> np.ndarray:
 
     rows = np.asarray(z, dtype=np.float32)
     if rows.ndim != 2 or len(rows) < 4:
-        raise MarioError(f"z must be a matrix of at least 4 embeddings, one a row, got shape {rows.shape}")
+        raise MarioError(f"z must be a matrix of at least 4 embeddings, one per row, got shape {rows.shape}")
     if not np.isfinite(rows).all():
         raise MarioError("z must be finite, got NaN or infinity")
     if np.ptp(rows, axis=0).max() == 0:
-        # A collapsed encoder: every node on one spot is what there is to see, and PCA has no direction to start from.
+        # A collapsed encoder puts every node on one spot, and PCA has no direction to start from.
         return np.zeros((len(rows), 2), dtype=np.float32)
-    # PCA gives min(rows, columns) directions; a constant column makes a second one out of a single dimension.
+    # PCA gives min(rows, columns) directions; a constant column adds a second one to a single dimension.
     rows = np.column_stack([rows, np.zeros(len(rows), dtype=np.float32)]) if rows.shape[1] == 1 else rows
     perplexity = min(30.0, (len(rows) - 1) / 3)
-    # 500 iterations: the map of a few thousand points no longer changes to the eye after that.
+    # After 500 iterations the map of a few thousand points no longer changes visibly.
     model = TSNE(init="pca", perplexity=perplexity, max_iter=500, random_state=random_state)
     return np.asarray(model.fit_transform(rows))

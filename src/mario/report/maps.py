@@ -1,10 +1,9 @@
-"""What the interactive map shows of a run: for every node a place, its class, domain, set and prediction."""
+"""What the interactive map shows of a run: for every node its position, class, domain, set and prediction."""
 
 import hashlib
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -16,27 +15,28 @@ import torch
 
 from mario.errors import MarioError, RunFailedError
 from mario.evaluation import SETS
-from mario.files import read_json, write_whole
+from mario.files import write_whole
 from mario.lab.presets import split_settings
-from mario.lab.runs.execute import Run, make_probe
-from mario.lab.studies.plan import Collected, CollectedCase
+from mario.lab.runs.execute import load_data, make_probe, probe_seed, result_of
+from mario.lab.studies.collect import CollectedCase
+from mario.lab.studies.plan import Plan
 from mario.methods import load
 from mario.report.embedding_map import tsne
 
 FILE = "map.npz"
 MOST = 4
-"""Rows of a case that are mapped where it is no figure of the paper."""
+"""Rows of a case that are mapped in a study that is not a figure of the paper."""
 
-_FORM = 1  # of the file; a cache of another form is made anew
+_FORM = 1  # of the file; a cache of another form is replaced
 
 
 @dataclass(frozen=True, eq=False)
 class MapData:
-    """Some nodes of a graph, or graphs of a set, on a t-SNE map of one run's embeddings, an entry of each array a node.
+    """Some nodes of a graph, or graphs of a set, on a t-SNE map of one run's embeddings; arrays have an item per node.
 
-    ``split`` is the node's place in :data:`mario.evaluation.SETS`. ``counts`` and ``correct`` are of all nodes, not
-    only of those on the map: a row a set and a column a class, how many there are and how many of them the linear
-    probe (a supervised method's own head) has right. Nodes that are in no set are in neither.
+    ``split`` is the index of the node's set in :data:`mario.evaluation.SETS`. ``counts`` and ``correct`` have a row per
+    set and a column per class, for all nodes and not only those on the map: how many there are, and how many of them
+    the linear probe (or a supervised method's own head) predicts correctly. Nodes that are in no set do not count.
     """
 
     node: np.ndarray
@@ -58,15 +58,18 @@ class MapData:
 def map_of(folder: Path, root: Path | None = None, max_nodes: int = 2000) -> MapData:
     """The map of the run in ``folder``, by its ``model.safetensors``, which is the last checkpoint.
 
-    Of more than ``max_nodes`` nodes so many are drawn, the same for every method on the same split. Coordinates are
-    kept in ``folder/map.npz`` and made anew when the model is another one, so that the dataset is needed only once.
+    ``max_nodes`` nodes are drawn if there are more, the same for every method on the same split. Coordinates are kept
+    in ``folder/map.npz`` and replaced when the model changes, so that the dataset is needed only once.
 
     Example:
         >>> import tempfile
-        >>> from mario.lab.runs.execute import Run, finish
-        >>> run = Run.plan("good-cbas", "random-init", given={"epochs": 1, "checkpoints": 1, "hidden_channels": 8})
-        >>> folder = Path(tempfile.mkdtemp()) / run.digest()
-        >>> result = finish(run, run.load(), folder)
+        >>> from mario.lab.case import Case
+        >>> from mario.lab.runs.execute import finish, load_data
+        >>> from mario.lab.spec import RunSpec
+        >>> given = {"epochs": 1, "checkpoints": 1, "hidden_channels": 8}
+        >>> spec = RunSpec.plan(Case.find("good-cbas"), "random-init", given=given)
+        >>> folder = Path(tempfile.mkdtemp()) / spec.digest
+        >>> result = finish(spec, load_data(spec), folder)
         >>> found = map_of(folder, max_nodes=100)
         >>> found.xy.shape, found.total, found.unit
         ((100, 2), 700, 'node')
@@ -76,39 +79,31 @@ def map_of(folder: Path, root: Path | None = None, max_nodes: int = 2000) -> Map
     if kept is not None:
         return kept
     found = _make(folder, root, max_nodes)
-    with suppress(RunFailedError):  # runs on a medium that cannot be written to have their map all the same
+    with suppress(RunFailedError):  # a read-only folder still has its map
         write_whole(folder / FILE, partial(_write, found, key))
     return found
 
 
-def mapped_runs(study: Collected, case: CollectedCase) -> dict[str, dict[str, Any]]:
-    """The runs of a case that are mapped: of each row that of the split and seed that most rows have, or its first.
+def mapped_runs(plan: Plan, case: CollectedCase) -> dict[str, Path]:
+    """The folders of the runs of a case that are mapped, by row.
 
-    Where it is no figure of the paper, they are of a few rows only.
-
-    Example:
-        >>> from mario.lab.studies.plan import Collected, CollectedCase, Plan
-        >>> runs = [{"label": row, "seed": seed, "folder": f"{row}{seed}"} for row in "ab" for seed in (1, 0)]
-        >>> case = CollectedCase("good-cbas", "good-cbas", "color", "concept", "transductive", 2, None, runs)
-        >>> [run["folder"] for run in mapped_runs(Collected(Plan(study="runs", title=""), [case]), case).values()]
-        ['a0', 'b0']
+    Each row has the run of the split and seed that most rows have, or its first. Only a few rows are mapped if the
+    study is not a figure of the paper.
     """
-    runs = sorted((run for run in case.results if run.get("folder")), key=_draw)
-    common = Counter(_draw(run) for run in runs).most_common(1)
-    first: dict[str, dict[str, Any]] = {}
-    for result in sorted(runs, key=lambda run: _draw(run) != common[0][0]):
-        first.setdefault(result["label"], result)
-    planned = next((planned.runs for planned in study.plan.cases if planned.name == case.name), ())
-    labels = [label for label in dict.fromkeys([*(run.label for run in planned), *first]) if label in first]
-    if not study.plan.paper:
-        wanted = (study.plan.subject, study.plan.reference, "random-init")
+    runs = case.frame.dropna(subset=["folder"]).sort_values(["split_seed", "seed"], kind="stable")
+    draws = list(zip(runs["split_seed"], runs["seed"], strict=True))
+    common = Counter(draws).most_common(1)
+    first: dict[str, Path] = {}
+    for of_common in (True, False):
+        for draw, label, folder in zip(draws, runs["label"], runs["folder"], strict=True):
+            if (draw == common[0][0]) == of_common:
+                first.setdefault(label, Path(folder))
+    labels = [label for label in dict.fromkeys([*(job.label for job in case.planned.jobs), *first]) if label in first]
+    if not plan.paper:
+        wanted = (plan.subject, plan.reference, "random-init")
         kept = sorted(labels, key=lambda label: wanted.index(label) if label in wanted else len(wanted))[:MOST]
         labels = [label for label in labels if label in kept]
     return {label: first[label] for label in labels}
-
-
-def _draw(run: Mapping[str, Any]) -> tuple[int, int]:
-    return run.get("split_seed", 0), run.get("seed", 0)
 
 
 def _write(found: MapData, key: str, name: str) -> None:
@@ -125,34 +120,35 @@ def _read(path: Path, key: str) -> MapData | None:
             arrays = {name: kept[name] for name in kept.files if name not in ("key", "unit")}
             return MapData(unit=str(kept["unit"]), **arrays)
     except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
-        return None  # absent, half there, or not ours: it is made anew
+        return None  # absent, incomplete, or not ours: it is replaced
 
 
 def _key(model: Path, max_nodes: int) -> str:
-    # The error of a missing file is that of _make(), which names what would do.
+    # _make() raises the error for a missing file.
     digest = hashlib.sha256(model.read_bytes() if model.is_file() else b"").hexdigest()
     return f"{_FORM} {max_nodes} {digest}"
 
 
 def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
-    run, steps = _read_run(folder)
+    result = result_of(folder)
+    spec = result.spec
     if not (folder / "model.safetensors").is_file():
         raise MarioError(
-            f"{folder} has no model.safetensors, as a run has none that was taken from a file of records; `mario "
-            "reproduce` without --records runs it once that folder is removed"
+            f"{folder} has no model.safetensors: runs from a file of records have none. To run it again, remove that "
+            "folder and use `mario reproduce` without --records"
         )
     model = load(folder / "model.safetensors")
-    data = run.load_alone(root, download=False)
+    data = load_data(spec, root, download=False)
     z = model.transform(data)
     y = data.y.view(-1).long()
     classes = int(data.num_classes)
     if model.supervised:
         logits = model.predict(data)  # type: ignore[operator]
     else:
-        _, judged = split_settings(run.method, run.settings)
+        _, evaluation = split_settings(spec.method, spec.settings)
         train = data.train_mask
-        # The probe of the last checkpoint, with the weights it began with there.
-        logits = make_probe(judged).fit_predict(z[train], y[train], z, classes, run.probe_seed(steps))
+        # The probe of the last checkpoint, from the same initial weights.
+        logits = make_probe(evaluation).fit_predict(z[train], y[train], z, classes, probe_seed(spec, result.steps))
     prediction = logits.argmax(1)
 
     split = torch.full_like(y, -1)
@@ -185,23 +181,15 @@ def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
     )
 
 
-def _read_run(folder: Path) -> tuple[Run, int]:
-    settings, result = read_json(folder / "settings.json"), read_json(folder / "result.json")
-    try:
-        return Run(**settings), int(result["steps"])
-    except (TypeError, KeyError, ValueError) as error:
-        raise MarioError(f"{folder} holds no run, or one of another version of mario ({error})") from None
-
-
 def _whole(values: np.ndarray) -> np.ndarray:
-    """Domains as they are where they are whole numbers, else their ranks."""
+    """Domains as they are if they are integers, otherwise their ranks."""
     if np.issubdtype(values.dtype, np.integer):
         return values.astype(np.int64)
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
 def points(found: MapData) -> dict[str, Any]:
-    """The map as plain lists for JSON, the longer side of the plane from 0 to 1 in steps of 1/10,000.
+    """The map as plain lists for JSON; the longer side of the plane goes from 0 to 10,000.
 
     Example:
         >>> from mario.report.maps import MapData, points

@@ -1,9 +1,30 @@
-"""Numbers and names as tables and sentences print them; scores come in as fractions and are shown in percent."""
+"""Numbers and names as tables and sentences print them. Scores are fractions and are printed in percent."""
 
-from mario.evaluation import metrics
+from mario.evaluation.metrics import METRICS
 from mario.lab.statistics.paired import Paired, Summary
 
-METRICS = {name: metric.title for name, metric in metrics.METRICS.items()}
+
+def metric_title(name: str) -> str:
+    """A metric as tables and axes name it.
+
+    Example:
+        >>> from mario.report.numbers import metric_title
+        >>> metric_title("roc_auc")
+        'ROC-AUC'
+    """
+    return METRICS[name].title if name in METRICS else name
+
+
+def counted(n: int, what: str) -> str:
+    """A number with its noun.
+
+    Example:
+        >>> from mario.report.numbers import counted
+        >>> counted(1, "run"), counted(2, "study"), counted(0, "run")
+        ('1 run', '2 studies', '0 runs')
+    """
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{n} {what if n == 1 else plural}"
 
 
 def percent(summary: Summary | None) -> str:
@@ -21,7 +42,7 @@ def percent(summary: Summary | None) -> str:
 
 
 def points(fraction: float) -> str:
-    """A difference in percentage points with its sign, the minus a minus.
+    """A difference in percentage points with its sign, and with a minus sign instead of a hyphen.
 
     Example:
         >>> from mario.report.numbers import points
@@ -57,8 +78,19 @@ def p_value(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def p_equals(p: float | None) -> str:
+    """A p-value as a sentence has it.
+
+    Example:
+        >>> from mario.report.numbers import p_equals
+        >>> p_equals(0.0312), p_equals(0.00002), p_equals(None)
+        ('p = 0.031', 'p < 0.001', 'no test')
+    """
+    return "no test" if p is None else f"p = {p_value(p)}".replace("= <", "<")
+
+
 def to_md(text: str) -> str:
-    """``text`` with what means something in a cell of a Markdown table escaped, in one line.
+    """``text`` in one line, escaped for a cell of a Markdown table.
 
     Example:
         >>> from mario.report.numbers import to_md

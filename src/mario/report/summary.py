@@ -1,48 +1,50 @@
-"""The tables of several studies in a few columns, for a page that has room for no more: a line a case."""
+"""Several studies in a few columns, for a page with little room: a line per case."""
 
 from collections.abc import Sequence
 
-from mario.lab.studies.plan import Collected
-from mario.report.numbers import METRICS, p_value, percent, points, to_md
-from mario.report.tables.wide import Cell, WideTable, wide_table
+from mario.lab.studies.collect import Collected
+from mario.report.numbers import metric_title, p_value, percent, points
+from mario.report.tables.entries import Entry, entries
+from mario.report.tables.table import Cell, Column, Line, Table
 
 LABELS = ("raw-features", "random-init", "erm", "grace", "mario")
-"""The rows that are shown, from the least to the most; a study that lacks one has no line."""
+"""The rows that are shown; a study that lacks one has no line."""
 
 
-def summary_to_markdown(studies: Sequence[Collected]) -> str:
-    """OOD scores of the controls, ERM, GRACE and MARIO in every case that has a run, MARIO less GRACE with its test.
+def summary_table(studies: Sequence[Collected]) -> Table:
+    """OOD scores of the controls, ERM, GRACE and MARIO in every case that has a run, and MARIO minus GRACE.
 
-    The test is Wilcoxon's, of one comparison and not corrected; :func:`mario.report.wide_table` has the corrected ones.
+    The test is Wilcoxon's, for one comparison, not corrected; :func:`mario.report.study_table` has the corrected ones.
     """
-    tables = [table for table in map(wide_table, studies) if set(LABELS) <= set(table.rows)]
-    lines = [_line(table, column.case) for table in tables for column in table.columns if column.score == "ood"]
-    *before, reference, subject = LABELS
-    heads = ["OOD, %", *before, reference, subject, f"{subject} − {reference}", "pairs", "p", f"the paper’s {subject}"]
-    return "\n".join(
-        [
-            f"| {' | '.join(heads)} |",
-            f"|:---|{'---:|' * (len(heads) - 1)}",
-            *dict.fromkeys(line for line in lines if line),
-        ]
+    *_, reference, subject = LABELS
+    lines: dict[tuple[str, ...], Line] = {}
+    for study in studies:
+        found = entries(study)
+        if not set(LABELS) <= {entry.label for entry in found}:
+            continue
+        for case in dict.fromkeys(entry.case for entry in found):
+            here = {entry.label: entry for entry in found if entry.case == case}
+            if any(entry.n for label, entry in here.items() if label in LABELS):
+                texts = _texts([here.get(label) for label in LABELS], here[subject])
+                lines.setdefault(texts, Line(cells=tuple(Cell(text=text) for text in texts), case=case.name))
+    heads = [*LABELS, f"{subject} − {reference}", "pairs", "p", f"the paper’s {subject}"]
+    columns = (Column(head="OOD, %", names=True), *(Column(head=head) for head in heads))
+    return Table(name="summary", title="", columns=columns, lines=tuple(lines.values()))
+
+
+def _texts(shown: Sequence[Entry | None], subject: Entry) -> tuple[str, ...]:
+    case, test = subject.case, subject.test
+    metric = "" if subject.metric == "accuracy" else f" ({metric_title(subject.metric)})"
+    return (
+        f"{case.dataset} {case.domain} {case.shift}{metric}",
+        *map(_score, shown),
+        *((points(test.mean_difference), str(test.n), p_value(test.p_wilcoxon)) if test else ("–", "–", "–")),
+        str(subject.ood.paper or "–"),
     )
 
 
-def _line(table: WideTable, case: str) -> str:
-    column = next(column for column in table.columns if (column.case, column.score) == (case, "ood"))
-    cells = [table.cell(label, case) for label in LABELS]
-    if all(cell.ours is None for cell in cells):
-        return ""
-    subject = cells[-1]
-    tested = ["–", "–", "–"]
-    if subject.test:
-        tested = [points(subject.test.mean_difference), str(subject.test.n), p_value(subject.test.p_wilcoxon)]
-    metric = "" if column.metric == "accuracy" else f" ({METRICS.get(column.metric, column.metric)})"
-    head = f"{to_md(column.dataset)} {to_md(column.domain)} {column.shift}{metric}"
-    figures = [_score(cell) for cell in cells]
-    return f"| {' | '.join([head, *figures, *tested, str(subject.paper or '–')])} |"
-
-
-def _score(cell: Cell) -> str:
-    short = f" ({cell.count})" if cell.ours and cell.n < cell.asked else ""
-    return percent(cell.ours) + short
+def _score(entry: Entry | None) -> str:
+    if entry is None or entry.ood.ours is None:
+        return "–"
+    n = entry.ood.ours.n
+    return percent(entry.ood.ours) + (f" ({n} of {entry.asked})" if n < entry.asked else "")

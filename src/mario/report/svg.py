@@ -1,4 +1,4 @@
-"""Matplotlib figures as SVG that can stand inside a page, several at a time, on a light or a dark ground."""
+"""Matplotlib figures as SVG for a page, several per page, on a light or a dark background."""
 
 import io
 import re
@@ -13,10 +13,10 @@ INK = "#010203"
 
 _STYLE = {
     "svg.fonttype": "none",
-    # A dollar sign in a method's name is a dollar sign.
+    # A dollar sign in a method's name is not math.
     "text.parse_math": False,
-    # The family that matplotlib brings along, and a word for browsers without it. Sizes are those of print: no text
-    # below 8 pt at the width of a column or of a page.
+    # The family that matplotlib ships, and a fallback for browsers. Sizes are for print: no text below 8 pt at the
+    # width of a column or of a page.
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 8.5,
@@ -47,7 +47,7 @@ _STYLE = {
 
 
 def style(name: str) -> dict[Any, Any]:
-    """Settings for ``matplotlib.rc_context``, under which a figure is drawn; `to_svg` has them of itself."""
+    """Settings for ``matplotlib.rc_context``, under which a figure is drawn; `to_svg` uses them too."""
     return _STYLE | {"svg.hashsalt": name}
 
 

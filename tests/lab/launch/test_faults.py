@@ -14,7 +14,7 @@ import pytest
 from lab.launch.tiny import endless, job, launching, long, until
 from mario.errors import RunFailedError
 from mario.lab.launch import launch
-from mario.lab.runs import store
+from mario.lab.runs import lock, store
 from mario.lab.runs.job import Job
 
 
@@ -24,7 +24,7 @@ def steps(folder: Path) -> int:
 
 
 def pid_at_work_in(folder: Path) -> int:
-    return int(store.holder(folder).split()[1])
+    return int(lock.holder(folder).split()[1])
 
 
 def bits(folder: Path) -> tuple[bytes, dict]:
@@ -41,7 +41,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def where(folder: Path, job: Job) -> Path:
-    return folder / job.plan().digest()
+    return folder / job.spec.digest
 
 
 def test_kill_9_of_the_experiment(tmp_path: Path, undisturbed: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_run_that_is_killed_again_and_again_fails_and_stops_no_other(tmp_path:
 
     def kill_whenever_it_works() -> None:
         for _ in launch([doomed, good], tmp_path, workers=1):
-            if steps(where(tmp_path, doomed)) and (holder := store.holder(where(tmp_path, doomed))):
+            if steps(where(tmp_path, doomed)) and (holder := lock.holder(where(tmp_path, doomed))):
                 pid = int(holder.split()[1])
                 if pid not in killed:
                     killed.append(pid)
@@ -114,7 +114,7 @@ def test_a_run_that_is_done_elsewhere_is_waited_for_and_taken_over_if_it_is_left
     until(lambda: steps(where(tmp_path, theirs)))
     holders = []
     for now in launch([theirs, mine], tmp_path):
-        holder = store.holder(where(tmp_path, theirs))
+        holder = lock.holder(where(tmp_path, theirs))
         if holder and holder not in holders:
             holders.append(holder)
         if now.done_runs == 1 and len(holders) == 1 and other.is_alive():
@@ -125,7 +125,7 @@ def test_a_run_that_is_done_elsewhere_is_waited_for_and_taken_over_if_it_is_left
             break
     other.join()
     assert len(holders) == 2, "the second is ours"
-    until(lambda: not store.holder(where(tmp_path, theirs)), 10)
+    until(lambda: not lock.holder(where(tmp_path, theirs)), 10)
 
 
 def test_broken_folders_are_told_and_mended_on_demand(tmp_path: Path, undisturbed: Path) -> None:
@@ -153,7 +153,7 @@ def test_broken_folders_are_told_and_mended_on_demand(tmp_path: Path, undisturbe
     for each in jobs[:2]:
         assert bits(where(tmp_path, each)) == bits(where(undisturbed, each))
     kept = sorted(path.name for path in tmp_path.rglob("*.broken-1"))
-    assert kept == sorted([f"{newest.name}.broken-1", "result.json.broken-1", f"{jobs[1].plan().digest()}.broken-1"])
+    assert kept == sorted([f"{newest.name}.broken-1", "result.json.broken-1", f"{jobs[1].spec.digest}.broken-1"])
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def test_a_full_disk(small_disk: Path, undisturbed: Path) -> None:
                     while True:
                         file.write(bytes(4096))
 
-    with pytest.raises(RunFailedError, match=r"no room left in .*give the same command again") as raised:
+    with pytest.raises(RunFailedError, match=r"the disk of .* is full: .*repeat the same command") as raised:
         fill_when_it_works()
     assert "\n" not in str(raised.value)
     assert not where(small_disk / "runs", jobs[1]).exists(), "no other is begun on a full disk"

@@ -21,20 +21,20 @@ def test_runs_in_parallel_and_a_failure_stops_no_other(tmp_path: Path) -> None:
     ) as raised:
         told.extend(launch([good[0], bad, good[1]], tmp_path, workers=2))
     assert "the loss is not finite" in str(raised.value)
-    found = [store.read_result(tmp_path / each.plan().digest()) for each in good]
-    assert [result["seed"] for result in found if result] == [0, 1]
-    error = (tmp_path / bad.plan().digest() / "error.txt").read_text()
+    found = [store.read_result(tmp_path / each.spec.digest) for each in good]
+    assert [result.spec.seed for result in found if result] == [0, 1]
+    error = (tmp_path / bad.spec.digest / "error.txt").read_text()
     assert error.startswith("grace on good-cbas (concept) with split seed 0 and seed 0")
     assert "Traceback" in error
-    assert (tmp_path / bad.plan().digest() / "settings.json").exists(), "the error stands beside the settings"
+    assert (tmp_path / bad.spec.digest / "settings.json").exists(), "the error stands beside the settings"
 
 
 def test_nothing_is_repeated_and_a_failure_only_on_demand(tmp_path: Path) -> None:
     good, bad = job(), job("grace", lr=1e30, epochs=20)
     with pytest.raises(RunFailedError):
         list(launch([good, bad], tmp_path))
-    where = tmp_path / bad.plan().digest()
-    watched = [tmp_path / good.plan().digest() / "result.json", where / "error.txt"]
+    where = tmp_path / bad.spec.digest
+    watched = [tmp_path / good.spec.digest / "result.json", where / "error.txt"]
     before = [path.stat().st_mtime_ns for path in watched]
     with pytest.raises(RunFailedError, match=r"1 of 2 runs failed.*not finite"):
         list(launch([good, bad], tmp_path))
@@ -51,9 +51,9 @@ def test_a_run_that_is_asked_for_twice_is_run_once(tmp_path: Path) -> None:
 
 def test_what_is_wrongly_asked_for_is_said_before_anything_runs(tmp_path: Path) -> None:
     for wrong, match in (
-        ({"launcher": "ssh"}, "there are local, slurm"),
-        ({"workers": 0}, "workers has to be at least 1"),
-        ({"slurm": {"partition": "cpu"}}, "need the launcher slurm"),
+        ({"launcher": "ssh"}, "there is no launcher 'ssh'; choose local, slurm"),
+        ({"workers": 0}, "workers must be at least 1"),
+        ({"options": {"partition": "cpu"}}, "the launcher local has no options, got partition"),
     ):
         with pytest.raises(MarioError, match=match):
             launch([job()], tmp_path, **wrong)  # type: ignore[arg-type]

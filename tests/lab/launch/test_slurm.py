@@ -13,7 +13,7 @@ from lab.launch.tiny import job, write
 from mario.errors import MarioError, RunFailedError
 from mario.lab.launch import launch, slurm
 from mario.lab.launch.slurm import parameters
-from mario.lab.runs import store
+from mario.lab.runs import lock
 from mario.lab.runs.job import Job
 
 KNOWN = {"partition", "time", "mem", "cpus_per_task", "job_name"}
@@ -31,7 +31,7 @@ def test_options_of_sbatch() -> None:
     }
     with pytest.raises(MarioError, match="NAME=VALUE such as partition=cpu"):
         parameters({"--time 3": ""}, KNOWN)
-    with pytest.raises(MarioError, match="mario sets it itself"):
+    with pytest.raises(MarioError, match="mario sets it from the runs"):
         parameters({"job-name": "mine"}, KNOWN)
 
 
@@ -40,8 +40,8 @@ def test_what_is_missing_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "submitit", None)
     with pytest.raises(MarioError, match=r"pip install 'mario-gcl\[slurm\]'"):
         list(launch([job()], tmp_path, launcher="slurm"))
-    monkeypatch.setitem(sys.modules, "submitit", sys)  # any module will do
-    with pytest.raises(MarioError, match="there is no sbatch here"):
+    monkeypatch.setitem(sys.modules, "submitit", sys)  # any module
+    with pytest.raises(MarioError, match="sbatch is not installed"):
         list(launch([job()], tmp_path, launcher="slurm"))
 
 
@@ -109,16 +109,16 @@ def test_what_the_workers_of_an_earlier_launch_leave_is_submitted(tmp_path: Path
 
 def test_workers_that_end_are_followed_by_others_as_long_as_runs_get_further(tmp_path: Path, pretend: Any) -> None:
     one = job(epochs=100)
-    folder = tmp_path / one.plan().digest()
+    folder = tmp_path / one.spec.digest
 
     def until_the_time_limit(time: int) -> None:
         if time < 3:
             (folder / "checkpoint").mkdir(parents=True, exist_ok=True)
-            (folder / "settings.json").write_text(json.dumps(one.plan().as_dict()))
+            (folder / "settings.json").write_text(json.dumps(one.spec.to_dict()))
             (folder / "checkpoint" / f"{time:09d}.safetensors").touch()
 
     array = pretend(until_the_time_limit)
-    with pytest.raises(RunFailedError, match="ended and left 1 runs undone; their logs are in logs"):
+    with pytest.raises(RunFailedError, match="ended and left 1 runs unfinished; their logs are in logs"):
         watch([one], tmp_path)
     assert array.submitted == [1, 1, 1], "twice it got further, the third time not"
 
@@ -126,7 +126,7 @@ def test_workers_that_end_are_followed_by_others_as_long_as_runs_get_further(tmp
 def test_nothing_is_submitted_for_a_run_that_somebody_else_is_at_work_on(tmp_path: Path, pretend: Any) -> None:
     theirs = job()
     array = pretend(lambda _: None)
-    with store.alone_in(tmp_path / theirs.plan().digest()):
+    with lock.alone_in(tmp_path / theirs.spec.digest):
         watched = launch([theirs], tmp_path, launcher="slurm")
         for _ in range(4):
             assert next(watched).running == ["random-init good-cbas 0/0"]
@@ -134,17 +134,17 @@ def test_nothing_is_submitted_for_a_run_that_somebody_else_is_at_work_on(tmp_pat
     assert array.submitted == []
 
 
-def test_cancelled_workers_are_not_replaced(tmp_path: Path, pretend: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_canceled_workers_are_not_replaced(tmp_path: Path, pretend: Any, capsys: pytest.CaptureFixture[str]) -> None:
     array = pretend(lambda _: None)
     watched = launch([job()], tmp_path, launcher="slurm")
     next(watched)
     next(watched)
     array.queue = dict.fromkeys(array.queue, ("CANCELLED", ""))
-    with pytest.raises(RunFailedError, match="1 of Slurm's workers were cancelled"):
+    with pytest.raises(RunFailedError, match="1 of Slurm's workers were canceled"):
         next(watched)
 
     array.queue, array.seen = {}, set()
     watched = launch([job()], tmp_path, launcher="slurm")
     next(watched)
     watched.close()
-    assert "scancel --name=mario-pretended cancels them" in capsys.readouterr().err
+    assert "cancel them with scancel --name=mario-pretended" in capsys.readouterr().err

@@ -9,15 +9,19 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from lab.results import result
+from mario.lab.case import Case
 from mario.lab.launch import launch
-from mario.lab.launch.processes import context, one_thread
 from mario.lab.runs.job import Job
+from mario.lab.runs.processes import context, one_thread
+from mario.lab.spec import RunSpec
 
 TINY = {"hidden_channels": 8, "num_layers": 1, "epochs": 1, "steps_per_epoch": 1, "probe_epochs": 2}
 
 
 def job(method: str = "random-init", seed: int = 0, **given: Any) -> Job:
-    return Job(dataset="good-cbas", method=method, shift="concept", seed=seed, given={**TINY, **given}, label=method)
+    spec = RunSpec.plan(Case.find("good-cbas", shift="concept"), method, seed=seed, given={**TINY, **given})
+    return Job(spec=spec, label=method)
 
 
 def long(seed: int = 0) -> Job:
@@ -31,14 +35,13 @@ def endless(seed: int = 0) -> Job:
 
 def write(folder: Path, job: Job, *, seconds: float | None = None, steps: int = 0) -> Path:
     """A run that is done, in so many seconds, or has made so many steps."""
-    run = job.plan()
-    where = folder / run.digest()
+    where = folder / job.spec.digest
     where.mkdir(parents=True)
-    (where / "settings.json").write_text(json.dumps(run.as_dict()))
+    (where / "settings.json").write_text(json.dumps(job.spec.to_dict()))
     (where / "log.jsonl").write_text("".join(f'{{"step": {i + 1}, "loss": 1.0}}\n' for i in range(steps)))
     if seconds is not None:
-        result = {**run.as_dict(), "scores": {}, "curve": [], "seconds": seconds, "steps": run.settings["epochs"]}
-        (where / "result.json").write_text(json.dumps(result))
+        done = result(job.spec, seconds=seconds, steps=job.spec.settings["epochs"])
+        (where / "result.json").write_text(json.dumps(done.to_dict()))
     return where
 
 
@@ -53,7 +56,7 @@ def launching(jobs: Sequence[Job], folder: Path, workers: int = 2) -> BaseProces
     """A process that launches ``jobs`` and shares the fork server of this one, so that it costs nothing to start."""
     assert "forkserver" in multiprocessing.get_all_start_methods()
     with one_thread():
-        server = context("mario.lab.launch.worker")
+        server = context("mario.lab.runs.worker")
         process: BaseProcess = server.Process(target=_launch, args=(jobs, folder, workers))
         process.start()
     return process

@@ -13,28 +13,32 @@ from typing import Any
 
 import pytest
 import torch
+from graphs.elliptic_files import write_elliptic
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import forked
-from elliptic_files import write_elliptic
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate
-from mario.lab.runs.execute import Run, execute, finish
+from mario.lab.case import Case
+from mario.lab.runs.execute import execute, finish, load_data, probe_seed
+from mario.lab.spec import RunSpec
 from mario.methods import RandomInit, load
 
 SMALL = {"hidden_channels": 16, "num_layers": 2, "epochs": 12, "steps_per_epoch": 4, "clusters": 5, "probe_epochs": 5}
 SMALL |= {"checkpoints": 4, "roots": 200}
 
 
-def plan(method: str = "mario", **given: Any) -> tuple[Run, Any]:
+def plan(method: str = "mario", **given: Any) -> tuple[RunSpec, Any]:
     known = SMALL if method == "mario" else {k: v for k, v in SMALL.items() if k != "clusters"}
-    run = Run.plan("good-cbas", method, shift="concept", given={**known, **given})
-    return run, run.load()
+    run = RunSpec.plan(Case.find("good-cbas", shift="concept"), method, given={**known, **given})
+    return run, load_data(run)
 
 
 def test_the_folder_of_a_run(tmp_path: Path) -> None:
     run, data = plan()
-    result = finish(run, data, tmp_path / "run")
+    found = finish(run, data, tmp_path / "run")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert found.to_dict() == result
     assert {"settings.json", "result.json", "log.jsonl", "model.safetensors", "checkpoint"} <= {
         entry.name for entry in (tmp_path / "run").iterdir()
     }
@@ -68,17 +72,17 @@ def test_what_another_process_has_ended_meanwhile_is_not_repeated(
         result.write_text(text)
         yield
 
-    monkeypatch.setattr("mario.lab.runs.store.alone_in", alone_after_another)
+    monkeypatch.setattr("mario.lab.runs.execute.alone_in", alone_after_another)
     assert list(execute(run, data, tmp_path / "run")) == []
 
 
 def test_a_shift_that_the_dataset_has_not_is_told_before_anything_is_loaded() -> None:
     with pytest.raises(MarioError, match=r"unknown shift of good-cbas 'concpt'.*did you mean 'concept'"):
-        Run.plan("good-cbas", "grace", shift="concpt")
+        Case.find("good-cbas", shift="concpt")
     with pytest.raises(MarioError, match="unknown domain of good-cbas"):
-        Run.plan("good-cbas", "grace", domain="colour")
+        Case.find("good-cbas", domain="colour")
     with pytest.raises(MarioError, match="unknown setting"):
-        Run.plan("good-cbas", "grace", setting="inductve")
+        Case.find("good-cbas", setting="inductve")
 
 
 def test_a_done_run_is_not_repeated_and_another_is_refused(tmp_path: Path) -> None:
@@ -86,11 +90,11 @@ def test_a_done_run_is_not_repeated_and_another_is_refused(tmp_path: Path) -> No
     finish(run, data, tmp_path / "run")
     assert list(execute(run, data, tmp_path / "run")) == []
     other, data = plan("random-init", hidden_channels=8)
-    with pytest.raises(MarioError, match=r"differs in hidden_channels \(16 there, 8 asked\)"):
+    with pytest.raises(MarioError, match=r"differs in hidden_channels \(16 there, 8 requested\)"):
         finish(other, data, tmp_path / "run")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("...")
-    with pytest.raises(MarioError, match="not a run of mario"):
+    with pytest.raises(MarioError, match="not from a run of mario"):
         finish(run, data, tmp_path / "mine")
 
 
@@ -98,51 +102,39 @@ def test_what_a_kill_leaves_half_written_is_no_obstacle(tmp_path: Path) -> None:
     run, data = plan("random-init")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".settings.json.abc.part").write_text("{")
-    assert finish(run, data, tmp_path / "run")["method"] == "random-init"
+    assert finish(run, data, tmp_path / "run").spec == run
 
 
 def test_two_processes_cannot_share_a_folder(tmp_path: Path) -> None:
     run, data = plan("random-init")
     first = execute(run, data, tmp_path / "run")
     next(first)
-    with pytest.raises(MarioError, match="another process is at work"):
+    with pytest.raises(MarioError, match="another process is working"):
         finish(run, data, tmp_path / "run")
     first.close()
     finish(run, data, tmp_path / "run")
 
 
 def test_a_host_with_the_recipe_is_known_by_one_name() -> None:
-    assert Run.plan("good-cbas", "grace+mario").digest() == Run.plan("good-cbas", "mario").digest()
-
-
-def test_what_is_not_told_is_what_the_card_says() -> None:
-    said = [
-        (r.domain, r.shift, r.setting) for r in (Run.plan(d, "erm") for d in ("good-cbas", "amazon-photo", "elliptic"))
-    ]
-    assert said == [
-        ("color", "concept", "transductive"),
-        ("environment", "concept", "inductive"),
-        ("time", "label", "inductive"),
-    ]
-    assert Run.plan("elliptic", "erm", setting="transductive").setting == "transductive"
+    case = Case.find("good-cbas")
+    assert RunSpec.plan(case, "grace+mario").digest == RunSpec.plan(case, "mario").digest
 
 
 def test_many_graphs_are_chosen_on_ood_val_and_reported_by_group(tmp_path: Path) -> None:
     root = write_elliptic(tmp_path / "data", nodes=12)
-    run = Run.plan(
-        "elliptic", "grace", given={"hidden_channels": 8, "num_layers": 2, "epochs": 3, "checkpoints": 3, "roots": 20}
-    )
-    result = finish(run, run.load(root), tmp_path / "run")
-    best = max(result["curve"], key=lambda point: point["ood_val"])
-    assert result["scores"]["groups"] == {f"T{k}": best[f"T{k}"] for k in range(1, 10)}
-    assert result["scores"]["ood_test"] == best["ood_test"]
-    assert result["scores"]["chosen_on"] == {"ood_test": "ood_val"}
+    small = {"hidden_channels": 8, "num_layers": 2, "epochs": 3, "checkpoints": 3, "roots": 20}
+    run = RunSpec.plan(Case.find("elliptic"), "grace", given=small)
+    result = finish(run, load_data(run, root), tmp_path / "run")
+    best = max((point.scores for point in result.curve), key=lambda scores: scores["ood_val"])
+    assert result.scores.groups == {f"T{k}": best[f"T{k}"] for k in range(1, 10)}
+    assert result.scores.ood_test == best["ood_test"]
+    assert result.scores.chosen_on == {"ood_test": "ood_val"}
 
 
 def test_the_hash_is_of_the_complete_settings() -> None:
-    digests = {plan()[0].digest(), plan(gamma=0.2)[0].digest(), plan("grace")[0].digest()}
+    digests = {plan()[0].digest, plan(gamma=0.2)[0].digest, plan("grace")[0].digest}
     assert len(digests) == 3
-    assert plan()[0].digest() == plan(gamma=0.1)[0].digest(), "the default written out is the same run"
+    assert plan()[0].digest == plan(gamma=0.1)[0].digest, "the default written out is the same run"
 
 
 def test_test_labels_are_out_of_reach_of_training_and_selection(tmp_path: Path) -> None:
@@ -157,16 +149,16 @@ def test_test_labels_are_out_of_reach_of_training_and_selection(tmp_path: Path) 
         tmp_path / "poisoned" / "model.safetensors"
     ).read_bytes()
     for key in ("id_val", "ood_val"):
-        assert honest["scores"][key] == other["scores"][key]
-        assert [point[key] for point in honest["curve"]] == [point[key] for point in other["curve"]]
-    assert honest["scores"]["ood_test"] != other["scores"]["ood_test"], "the scores do read them, after the choice"
+        assert getattr(honest.scores, key) == getattr(other.scores, key)
+        assert [point.scores[key] for point in honest.curve] == [point.scores[key] for point in other.curve]
+    assert honest.scores.ood_test != other.scores.ood_test, "the scores do read them, after the choice"
 
 
 def test_every_method_is_evaluated_equally_often(tmp_path: Path) -> None:
     counts = set()
     for method in ("erm", "grace", "mario", "random-init", "raw-features"):
         run, data = plan(method, epochs=4)
-        counts.add(finish(run, data, tmp_path / method)["checkpoints"])
+        counts.add(finish(run, data, tmp_path / method).checkpoints)
     assert counts == {4}
 
 
@@ -176,23 +168,23 @@ def test_what_does_not_train_is_embedded_once_for_all_checkpoints(
     run, data = plan("random-init")
     transform, embedded = RandomInit.transform, []
     monkeypatch.setattr(RandomInit, "transform", lambda *args: embedded.append(1) or transform(*args))
-    curve = finish(run, data, tmp_path / "run")["curve"]
+    curve = finish(run, data, tmp_path / "run").curve
     assert len(embedded) == 1
     model = load(tmp_path / "run" / "model.safetensors")
     for point in curve:
-        alone = evaluate(model, data, probe=LinearProbe(epochs=5 * 10), seed=run.seed + 7919 * point["step"])
-        assert alone == pytest.approx({name: point[name] for name in alone})
-    assert len({point["train"] for point in curve}) > 1, "each checkpoint has a probe of its own"
+        alone = evaluate(model, data, probe=LinearProbe(epochs=5 * 10), seed=run.seed + 7919 * point.step)
+        assert alone == pytest.approx({name: point.scores[name] for name in alone})
+    assert len({point.scores["train"] for point in curve}) > 1, "each checkpoint has a probe of its own"
 
 
 @pytest.mark.parametrize("method", ["erm", "mario"])
 def test_invariance_is_measured_at_every_checkpoint_where_asked_for(method: str, tmp_path: Path) -> None:
     run, data = plan(method, epochs=2, checkpoints=2, steps_per_epoch=2, invariance=True)
-    curve = finish(run, data, tmp_path / "asked")["curve"]
+    curve = [point.to_dict() for point in finish(run, data, tmp_path / "asked").curve]
     assert all(0 <= point["align_mean"] <= point["align_worst"] <= 4 for point in curve)
     assert curve[0]["align_mean"] != curve[1]["align_mean"]
     run, data = plan(method, epochs=2, checkpoints=2, steps_per_epoch=2)
-    plain = finish(run, data, tmp_path / "plain")["curve"]
+    plain = [point.to_dict() for point in finish(run, data, tmp_path / "plain").curve]
     assert plain == [{k: v for k, v in point.items() if not k.startswith("align")} for point in curve]
 
 
@@ -200,15 +192,15 @@ def test_a_run_is_judged_by_the_probe_that_it_names(tmp_path: Path) -> None:
     found = {}
     for probe in ("linear", "optimum", "logistic"):
         run, data = plan("random-init", epochs=1, checkpoints=1, probe=probe)
-        found[probe] = finish(run, data, tmp_path / probe)["curve"][0]
+        found[probe] = finish(run, data, tmp_path / probe).curve[0]
         model = load(tmp_path / probe / "model.safetensors")
         kinds = {
             "linear": LinearProbe(epochs=5 * 10),
             "optimum": LinearProbe(solver="optimum"),
             "logistic": LogisticProbe(),
         }
-        by_hand = evaluate(model, data, probe=kinds[probe], seed=run.probe_seed(found[probe]["step"]))
-        assert found[probe] == {"step": found[probe]["step"], **by_hand}
+        by_hand = evaluate(model, data, probe=kinds[probe], seed=probe_seed(run, found[probe].step))
+        assert found[probe].scores == by_hand
     assert len({str(scores) for scores in found.values()}) == 3
 
 

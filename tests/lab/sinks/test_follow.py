@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from lab import results
+from mario.lab.result import CurvePoint
 from mario.lab.sinks import followed
 from mario.training import Epoch
 
@@ -77,7 +79,8 @@ def test_after_a_resume_each_step_comes_once_and_in_order(tmp_path: Path) -> Non
 
 def test_a_run_that_was_done_before_is_given_whole(tmp_path: Path) -> None:
     write_log(tmp_path, [line(1), line(2)])
-    (tmp_path / "result.json").write_text(json.dumps({"curve": [{"step": 2, "ood_val": 0.5, "align_mean": 0.1}]}))
+    done = results.result(results.spec(), curve=(CurvePoint(2, {"ood_val": 0.5, "align_mean": 0.1}),))
+    (tmp_path / "result.json").write_text(json.dumps(done.to_dict()))
     sink = Recording()
     assert list(followed(iter([]), tmp_path, [sink])) == []
     scores = {"checkpoint/ood_val": 0.5, "checkpoint/align_mean": 0.1}

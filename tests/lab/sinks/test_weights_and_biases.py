@@ -99,12 +99,12 @@ def test_an_online_run_is_asked_for_its_last_step(wandb: Fake, tmp_path: Path) -
     assert [step for step, _ in wandb.next.logged] == [3, 4]
 
 
-def test_a_run_that_is_refused_says_what_would_do(wandb: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_refused_says_what_to_do(wandb: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**_: Any) -> None:
         raise ValueError("api_key not configured\n(no-tty)")
 
     monkeypatch.setattr(wandb, "init", refuse)
-    with pytest.raises(RunFailedError, match=r"shifts \(api_key not configured\): WANDB_MODE=offline keeps it"):
+    with pytest.raises(RunFailedError, match=r"shifts \(api_key not configured\): use WANDB_MODE=offline to keep it"):
         start(tmp_path)
 
 

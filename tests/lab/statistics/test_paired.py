@@ -1,19 +1,24 @@
 """Statistics against scipy and against examples worked by hand."""
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from lab import results
+from lab.results import CBAS
 from mario.errors import MarioError
+from mario.lab.frame import frame
+from mario.lab.result import RunResult, Scores
 from mario.lab.statistics.paired import holm, in_sds, least_p, over_splits, pair, paired, summarize
 
 
-def run(seed: int, score: float | None, split_seed: int = 0, **other: object) -> dict[str, object]:
-    case = {"dataset": "good-cbas", "domain": "color", "shift": "concept", "setting": "transductive"}
-    return case | {"split_seed": split_seed, "seed": seed, "scores": {"ood_test": score}} | other
+def run(seed: int, score: float | None, split_seed: int = 0, shift: str = "concept", encoder: str = "gcn") -> RunResult:
+    spec = replace(results.spec(seed, split_seed=split_seed, encoder=encoder), case=replace(CBAS, shift=shift))
+    return results.result(spec, scores=Scores(ood_test=score))
 
 
 def test_the_side_is_that_of_the_ranks_and_not_of_the_mean() -> None:
@@ -184,7 +189,7 @@ def test_paired_names_the_wrong_argument(arguments: dict[str, object], named: st
 def test_pair_matches_split_and_seed_and_drops_the_rest() -> None:
     a = [run(0, 0.1), run(1, 0.2), run(0, 0.3, split_seed=1), run(5, 0.9)]
     b = [run(0, 0.6, split_seed=1), run(1, 0.5), run(0, 0.4), run(6, 0.9)]
-    pairs = pair(a, b, "ood_test")
+    pairs = pair(frame(a), frame(b), "ood_test")
     assert pairs.a == (0.1, 0.2, 0.3)
     assert pairs.b == (0.4, 0.5, 0.6)
     assert len(set(pairs.splits)) == 2
@@ -192,17 +197,17 @@ def test_pair_matches_split_and_seed_and_drops_the_rest() -> None:
 
 
 def test_pair_of_nothing_in_common() -> None:
-    with pytest.raises(MarioError, match="share no run"):
-        pair([run(0, 0.1)], [run(1, 0.1)], "ood_test")
-    with pytest.raises(MarioError, match="share no run"):
-        pair([run(0, 0.1)], [run(0, 0.1, shift="covariate")], "ood_test")
-    with pytest.raises(MarioError, match="share no run"):
-        pair([run(0, None)], [run(0, 0.1)], "ood_test")
+    with pytest.raises(MarioError, match="have no run in common"):
+        pair(frame([run(0, 0.1)]), frame([run(1, 0.1)]), "ood_test")
+    with pytest.raises(MarioError, match="have no run in common"):
+        pair(frame([run(0, 0.1)]), frame([run(0, 0.1, shift="covariate")]), "ood_test")
+    with pytest.raises(MarioError, match="have no run in common"):
+        pair(frame([run(0, None)]), frame([run(0, 0.1)]), "ood_test")
 
 
 def test_pair_refuses_two_runs_for_one_place() -> None:
-    with pytest.raises(MarioError, match="results_b holds two runs"):
-        pair([run(0, 0.1)], [run(0, 0.1, encoder="gcn"), run(0, 0.2, encoder="sage")], "ood_test")
+    with pytest.raises(MarioError, match="b has two runs"):
+        pair(frame([run(0, 0.1)]), frame([run(0, 0.1, encoder="gcn"), run(0, 0.2, encoder="sage")]), "ood_test")
 
 
 def test_holm_by_hand() -> None:

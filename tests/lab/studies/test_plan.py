@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from mario.errors import MarioError
-from mario.lab.runs.execute import finish
-from mario.lab.studies.plan import Plan, collect, make_plan, missing_data, read_plans, with_earlier
+from mario.lab.case import Case
+from mario.lab.runs.execute import finish, load_data
+from mario.lab.studies.collect import collect
+from mario.lab.studies.plan import Plan, make_plan, missing_data, with_earlier
+from mario.lab.studies.plan_files import read_plans, write_plan
 from mario.lab.studies.read import find_study, read_study
 from mario.lab.studies.study import Study
 
@@ -39,32 +42,30 @@ def _no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def names(plan: Plan) -> list[tuple[str, str, int]]:
-    return [(case.name, run.label, run.seed) for case in plan.cases for run in case.runs]
+    return [(case.name, job.label, job.spec.seed) for case in plan.cases for job in case.jobs]
 
 
 def test_a_plan_is_written_and_read_whole(tiny: Study, tmp_path: Path) -> None:
     plan = make_plan(tiny, command="mario reproduce tiny.toml")
-    path = plan.write(tmp_path)
+    path = write_plan(plan, tmp_path)
     assert [path] == list((tmp_path / "plans").glob("tiny.*.json"))
     written = json.loads(path.read_text())
     told = {"study", "title", "paper", "show", "reference", "subject", "note", "quick", "command", "rows", "cases"}
     assert set(written) == told | {"order"}
-    run = written["cases"][0]["runs"][1]
-    assert (run["label"], run["split_seed"], run["seed"]) == ("two layers", 0, 0)
+    job = written["cases"][0]["jobs"][1]
+    assert (job["label"], job["split_seed"], job["seed"]) == ("two layers", 0, 0)
     again = read_plans(tmp_path)[0]
-    assert again.as_dict() == plan.as_dict()
-    assert [job.plan().digest() for job in again.jobs()] == [
-        run.digest for case in plan.cases if not case.missing for run in case.runs
-    ], "a job that was read makes the same run"
+    assert again == plan
+    assert [job.spec.digest for job in again.jobs()] == [job.spec.digest for job in plan.jobs()]
 
 
 def test_plans_are_in_the_order_of_the_paper_and_what_is_no_plan_is_named(tiny: Study, tmp_path: Path) -> None:
     for study in (tiny, find_study("encoders"), find_study("ablation")):
-        make_plan(study, quick=True, datasets=["good-cbas"]).write(tmp_path)
+        write_plan(make_plan(study, quick=True, datasets=["good-cbas"]), tmp_path)
     assert [plan.study for plan in read_plans(tmp_path)] == ["ablation", "encoders", "tiny"]
     assert read_plans(tmp_path / "elsewhere") == []
     (tmp_path / "plans" / "ablation.01234567.json").write_text("{}")
-    with pytest.raises(MarioError, match=r"ablation\.01234567\.json is no plan"):
+    with pytest.raises(MarioError, match=r"ablation\.01234567\.json is not a plan"):
         read_plans(tmp_path)
 
 
@@ -72,12 +73,12 @@ def test_data_that_is_not_at_hand_is_found_without_a_download(tiny: Study, tmp_p
     plan = make_plan(tiny)
     assert [bool(case.missing) for case in plan.cases] == [False, False, True]
     assert "CitationFull/cora/raw/cora.npz" in (plan.cases[2].missing or "")
-    assert {job.dataset for job in plan.jobs()} == {"good-cbas"}
-    assert len(plan.cases[2].runs) == 2, "the runs stay in the plan"
+    assert {job.spec.case.dataset for job in plan.jobs()} == {"good-cbas"}
+    assert len(plan.cases[2].jobs) == 2, "the runs stay in the plan"
     here = tmp_path / "CitationFull/cora/raw/cora.npz"
     here.parent.mkdir(parents=True)
     here.touch()
-    assert missing_data("good-cora", tmp_path) is None
+    assert missing_data(Case.find("good-cora"), tmp_path) is None
 
 
 def test_a_case_without_a_chosen_row_is_left_out_and_a_study_without_rows_keeps_its_cases(tiny: Study) -> None:
@@ -87,7 +88,7 @@ def test_a_case_without_a_chosen_row_is_left_out_and_a_study_without_rows_keeps_
         ("good-cora-word-concept", "two layers", 0),
     ], "a row that is asked for by name is in every case"
     rates = make_plan(find_study("label-rates"))
-    assert [(case.name, case.asked, case.runs) for case in rates.cases] == [("elliptic-label", 0, ())]
+    assert [(case.name, case.asked, case.jobs) for case in rates.cases] == [("elliptic-label", 0, ())]
     assert make_plan(find_study("ablation"), methods=["grace"]).cases == ()
 
 
@@ -112,21 +113,21 @@ def test_pieces_of_a_study_grow_into_one_plan(tiny: Study) -> None:
 
 def test_what_several_machines_asked_for_is_merged_by_copying_folders(tiny: Study, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
-    make_plan(tiny, datasets=["good-cbas-concept"], command="one").write(here)
+    write_plan(make_plan(tiny, datasets=["good-cbas-concept"], command="one"), here)
     more = make_plan(tiny, datasets=["good-cbas-covariate"], command="other")
-    shutil.copy(more.write(there), here / "plans")
+    shutil.copy(write_plan(more, there), here / "plans")
     (both,) = read_plans(here)
     assert names(both) == names(make_plan(tiny, datasets=["good-cbas"]))
     assert (both.rows, both.command) == (("random-init", "two layers", "grace"), "one\nother")
     again = with_earlier(make_plan(tiny, datasets=["good-cbas-concept"], command="one"), tiny, both)
-    again.write(here)
+    write_plan(again, here)
     assert len(list((here / "plans").glob("*.json"))) == 2, "its own file is replaced, what was copied stays"
     assert names(read_plans(here)[0]) == names(again)
     (here / "plans" / "tiny.backup.json").write_text("{}")
     assert len(read_plans(here)) == 1, "what is no plan by its name is none"
     other = read_study("tiny", TINY.replace("epochs = 1", "epochs = 2", 1), "tiny.toml")
-    shutil.copy(make_plan(other, datasets=["good-cbas-concept"]).write(there), here / "plans")
-    with pytest.raises(MarioError, match="have other settings for random-init on good-cbas-concept"):
+    shutil.copy(write_plan(make_plan(other, datasets=["good-cbas-concept"]), there), here / "plans")
+    with pytest.raises(MarioError, match="have different settings for random-init on good-cbas-concept"):
         read_plans(here)
 
 
@@ -137,7 +138,7 @@ def test_folders_that_are_merged_by_copying_again_and_again_lose_no_plan(tiny: S
         for folder, row in ((here, "random-init"), (there, "two layers")):
             plan = make_plan(tiny, datasets=[case], methods=[row])
             earlier = {known.study: known for known in read_plans(folder)}
-            with_earlier(plan, tiny, earlier.get("tiny")).write(folder)
+            write_plan(with_earlier(plan, tiny, earlier.get("tiny")), folder)
             asked += names(plan)
         shutil.copytree(there, here, dirs_exist_ok=True)
     (merged,) = read_plans(here)
@@ -147,7 +148,14 @@ def test_folders_that_are_merged_by_copying_again_and_again_lose_no_plan(tiny: S
 def test_every_seed_on_every_split(tiny: Study) -> None:
     study = read_study("tiny", TINY.replace("seeds = 2", "seeds = 2\nsplits = 3"), "tiny.toml")
     runs = make_plan(study, datasets=["good-cbas-covariate"]).cases[0]
-    assert [(run.split_seed, run.seed) for run in runs.runs] == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
+    assert [(job.spec.split_seed, job.spec.seed) for job in runs.jobs] == [
+        (0, 0),
+        (1, 0),
+        (2, 0),
+        (0, 1),
+        (1, 1),
+        (2, 1),
+    ]
     assert runs.asked == 6
     with pytest.raises(MarioError, match="one_split and splits"):
         read_study("tiny", TINY.replace("seeds = 2", "seeds = 2\nsplits = 3\none_split = true"), "tiny.toml")
@@ -158,7 +166,7 @@ def test_a_plan_on_another_schedule_is_not_grown(tiny: Study) -> None:
     covariate = make_plan(other, datasets=["good-cbas-covariate"])
     assert names(with_earlier(covariate, other, make_plan(tiny))) == names(covariate)
     quick = make_plan(tiny, datasets=["good-cbas-covariate"], quick=True)
-    with pytest.raises(MarioError, match="of the whole of tiny: give its quick form a folder of its own, --out"):
+    with pytest.raises(MarioError, match="of the full form of tiny: give the quick form its own folder, --out"):
         with_earlier(quick, tiny, make_plan(tiny))
     fewer = read_study("tiny", TINY.replace('"random-init", "two layers"]', '"random-init"]', 1), "tiny.toml")
     grown = with_earlier(make_plan(fewer, datasets=["good-cbas-covariate"]), fewer, make_plan(tiny))
@@ -167,21 +175,24 @@ def test_a_plan_on_another_schedule_is_not_grown(tiny: Study) -> None:
 
 def test_what_runs_have_come_to(tiny: Study, tmp_path: Path) -> None:
     plan = make_plan(tiny, datasets=["good-cbas-concept", "good-cora"], methods=["random-init"])
-    done, failed, broken, _ = plan.cases[0].runs
-    run = done.job.plan()
-    finish(run, run.load(), tmp_path / done.digest)
-    (tmp_path / failed.digest).mkdir()
-    (tmp_path / failed.digest / "error.txt").write_text("Traceback\nmario.errors.MarioError: no luck\n")
-    (tmp_path / broken.digest).mkdir()
-    (tmp_path / broken.digest / "result.json").write_text('{"scores": ')
-    concept, cora = collect(plan, tmp_path).cases
-    assert [(result["label"], result["method"], result["seed"]) for result in concept.results] == [
-        ("random-init", "random-init", 0)
-    ]
-    assert concept.results[0]["paper"] == "random-init"
-    assert Path(concept.results[0]["folder"]) == tmp_path / done.digest
-    assert [failure[:3] for failure in concept.failed] == [("two layers", 0, 0), ("random-init", 1, 1)]
-    assert concept.failed[0][3].endswith("no luck")
-    assert "JSON" in concept.failed[1][3]
+    done, failed, broken, _ = plan.cases[0].jobs
+    finish(done.spec, load_data(done.spec), tmp_path / done.spec.digest)
+    (tmp_path / failed.spec.digest).mkdir()
+    (tmp_path / failed.spec.digest / "error.txt").write_text("Traceback\nmario.errors.MarioError: no luck\n")
+    (tmp_path / broken.spec.digest).mkdir()
+    (tmp_path / broken.spec.digest / "result.json").write_text('{"scores": ')
+    found = collect(plan, tmp_path)
+    concept, cora = found.cases
+    assert [(run.job, run.result.spec) for run in concept.runs] == [(done, done.spec)]
+    assert concept.runs[0].result.folder == tmp_path / done.spec.digest
+    assert [failure.job for failure in concept.failed] == [failed, broken]
+    assert concept.failed[0].reason.endswith("no luck")
+    assert "JSON" in concept.failed[1].reason
     assert (concept.unfinished, concept.asked, concept.missing) == (1, 2, None)
-    assert (cora.results, cora.unfinished, bool(cora.missing)) == ([], 4, True)
+    assert (cora.runs, cora.unfinished, bool(cora.missing)) == ([], 4, True)
+    row = found.frame.iloc[0]
+    assert len(found.frame) == 1
+    assert (row.study, row.case, row.label, row.paper) == ("tiny", "good-cbas-concept", "random-init", "random-init")
+    assert (row.method, row.seed, row.folder) == ("random-init", 0, str(tmp_path / done.spec.digest))
+    assert concept.frame.equals(found.frame)
+    assert len(cora.frame) == 0

@@ -1,16 +1,15 @@
 """The studies of the paper: which runs they take, on which schedule, and what they share."""
 
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
+from lab.results import CBAS
 from mario.lab.studies.paper import cells
 from mario.lab.studies.plan import Plan, make_plan
 from mario.lab.studies.read import find_study, read_study, study_names
 from mario.lab.studies.study import PAPER, Study, matched_settings
-from mario.methods import GRACE, REGISTRY, RELEASED, find
+from mario.methods import REGISTRY, RELEASED, find
 
 SMALL = ("good-cbas", "good-webkb", "webkb")
 LARGE = ("good-twitch", "coauthor-cs")
@@ -35,7 +34,7 @@ def quick(studies: dict[str, Study]) -> dict[str, Plan]:
 
 
 def digests(plan: Plan, case: str, label: str) -> list[str]:
-    return [run.digest for c in plan.cases if c.name == case for run in c.runs if run.label == label]
+    return [job.spec.digest for c in plan.cases if c.name == case for job in c.jobs if job.label == label]
 
 
 def test_every_table_and_figure_of_the_paper_is_a_study(studies: dict[str, Study]) -> None:
@@ -52,12 +51,12 @@ def test_every_table_and_figure_of_the_paper_is_a_study(studies: dict[str, Study
 def test_the_two_great_tables_have_all_rows_with_five_seeds_and_few_on_large_graphs(
     name: str, plans: dict[str, Plan]
 ) -> None:
-    assert {case.dataset for case in plans[name].cases} == {*SMALL, *LARGE, "good-cora"}
-    assert sum(case.dataset == "coauthor-cs" for case in plans[name].cases) == 2, "word and degree"
+    assert {case.case.dataset for case in plans[name].cases} == {*SMALL, *LARGE, "good-cora"}
+    assert sum(case.case.dataset == "coauthor-cs" for case in plans[name].cases) == 2, "word and degree"
     for case in plans[name].cases:
-        labels = {run.label for run in case.runs}
-        pairs = {(run.split_seed, run.seed) for run in case.runs}
-        if case.dataset in SMALL:
+        labels = {run.label for run in case.jobs}
+        pairs = {(run.spec.split_seed, run.spec.seed) for run in case.jobs}
+        if case.case.dataset in SMALL:
             assert labels == {*TABLE, *CONTROLS}
             assert pairs == {(i, i) for i in range(5)}
         else:
@@ -68,13 +67,13 @@ def test_the_two_great_tables_have_all_rows_with_five_seeds_and_few_on_large_gra
 
 def test_where_the_split_is_one_draw_only_the_seed_changes(plans: dict[str, Plan]) -> None:
     photo = plans["photo"].cases[0]
-    assert {(run.split_seed, run.seed) for run in photo.runs} == {(0, i) for i in range(5)}
-    assert {run.label for run in photo.runs} == {*TABLE, *CONTROLS}
+    assert {(run.spec.split_seed, run.spec.seed) for run in photo.jobs} == {(0, i) for i in range(5)}
+    assert {run.label for run in photo.jobs} == {*TABLE, *CONTROLS}
 
 
 def test_the_other_studies_ask_for_what_the_paper_shows(plans: dict[str, Plan]) -> None:
     def shape(name: str) -> dict[str, tuple[int, int]]:
-        return {c.name: (len({run.label for run in c.runs}), c.asked) for c in plans[name].cases}
+        return {c.name: (len({run.label for run in c.jobs}), c.asked) for c in plans[name].cases}
 
     assert shape("ablation") == {
         "good-cora-word-concept": (4, 3),
@@ -92,7 +91,7 @@ def test_the_other_studies_ask_for_what_the_paper_shows(plans: dict[str, Plan]) 
     for shift in ("concept", "covariate"):
         names = (f"good-webkb-{shift}-inductive", f"good-cbas-{shift}-inductive")
         assert shape(f"inductive-{shift}") == dict.fromkeys(names, (5, 5))
-        assert all(case.setting == "inductive" for case in plans[f"inductive-{shift}"].cases)
+        assert all(case.case.setting == "inductive" for case in plans[f"inductive-{shift}"].cases)
     assert shape("label-rates") == {"elliptic-label": (0, 0)}
 
 
@@ -100,10 +99,10 @@ def test_every_cell_of_the_papers_tables_has_a_row(plans: dict[str, Plan]) -> No
     # On the large graphs a few rows stand for all.
     few = {"good-twitch", "good-cora"}
     asked = {
-        (plan.paper, case.dataset, case.domain, run.paper, run.job.given.get("encoder", "gcn"))
+        (plan.paper, case.case.dataset, case.case.domain, run.paper, run.spec.settings["encoder"])
         for plan in plans.values()
         for case in plan.cases
-        for run in case.runs
+        for run in case.jobs
     }
     for cell in cells():
         if cell.dataset not in few or cell.figure.table == "Table 4":
@@ -115,23 +114,23 @@ def test_all_rows_of_a_case_have_the_same_steps_and_checkpoints(plans: dict[str,
         for name in PAPER:
             for case in form[name].cases:
                 keys = ("epochs", "steps_per_epoch", "checkpoints")
-                found = {tuple(run.job.given[key] for key in keys) for run in case.runs}
-                assert len(found) == (1 if case.runs else 0), (name, case.name)
+                found = {tuple(run.spec.settings[key] for key in keys) for run in case.jobs}
+                assert len(found) == (1 if case.jobs else 0), (name, case.name)
 
 
 def test_a_dataset_under_a_shift_has_one_schedule_in_all_studies(plans: dict[str, Plan]) -> None:
     found: dict[tuple[str, str], set[int]] = {}
     for name in PAPER:
         for case in plans[name].cases:
-            found.setdefault((case.dataset, case.shift), set()).update(
-                run.job.given["epochs"] * run.job.given["steps_per_epoch"] for run in case.runs
+            found.setdefault((case.case.dataset, case.case.shift), set()).update(
+                run.spec.settings["epochs"] * run.spec.settings["steps_per_epoch"] for run in case.jobs
             )
     assert all(len(steps) <= 1 for steps in found.values()), found
 
 
 def test_methods_keep_their_own_settings_and_what_they_count_in_steps_is_scaled() -> None:
     jobs = find_study("table-covariate").jobs(datasets=["good-cbas"], methods=["irm", "bgrl", "swav"], seeds=1)
-    runs = {planned.row.label: planned.job.plan().settings for planned in jobs}
+    runs = {job.label: job.spec.settings for job in jobs}
     steps = {run["epochs"] * run["steps_per_epoch"] for run in runs.values()}.pop()
     assert runs["irm"]["penalty"] == 10.0
     assert runs["bgrl"]["schedule"] == "cosine"
@@ -139,20 +138,17 @@ def test_methods_keep_their_own_settings_and_what_they_count_in_steps_is_scaled(
     assert runs["swav"]["centers_wait"] == max(1, round(10 * steps / 5_000))
 
 
-def test_milestones_and_patience_are_scaled_and_what_a_row_says_itself_is_not(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    own = "schedule = 'steps'\nmilestones = [500, 800]\npatience = 20\nepochs = 100\nsteps_per_epoch = 10"
-    (tmp_path / "grace.toml").write_text(f"[good-cbas]\n{own}\n")
-    monkeypatch.setattr(GRACE, "presets_file", tmp_path / "grace.toml")
+def test_milestones_and_patience_are_scaled_and_what_a_row_says_itself_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {"schedule": "steps", "milestones": (500, 800), "patience": 20, "epochs": 100, "steps_per_epoch": 10}
+    monkeypatch.setattr("mario.lab.presets._cell", lambda *place: dict(own))
     text = """
     epochs = 20
     rows = ["grace", { label = "later", method = "grace", given = { milestones = [150] } }]
     cases = [{ dataset = "good-cbas", seeds = 1 }]
     """
-    first, later = (planned.job.plan().settings for planned in read_study("mine", text, "mine.toml").jobs())
-    assert (first["milestones"], first["patience"]) == ((100, 160), 4)
-    assert later["milestones"] == (150,)
+    first, later = (job.spec.settings for job in read_study("mine", text, "mine.toml").jobs())
+    assert (first["milestones"], first["patience"]) == ([100, 160], 4)
+    assert later["milestones"] == [150]
 
 
 def test_studies_share_runs(plans: dict[str, Plan], quick: dict[str, Plan]) -> None:
@@ -175,14 +171,14 @@ def test_quick_keeps_every_case_and_row_with_one_seed_and_few_steps(
     for name in PAPER:
         assert [case.name for case in quick[name].cases] == [case.name for case in plans[name].cases]
         for small, full in zip(quick[name].cases, plans[name].cases, strict=True):
-            assert {run.label for run in small.runs} == {run.label for run in full.runs}
+            assert {run.label for run in small.jobs} == {run.label for run in full.jobs}
             assert small.asked == min(1, full.asked)
-            for run in small.runs:
-                given = run.job.given
+            for run in small.jobs:
+                given = run.spec.settings
                 assert given["epochs"] * given["steps_per_epoch"] <= 20
                 assert given["epochs"] >= given["checkpoints"] == 2, "a curve has two points"
-    runs = {run.digest for name in PAPER for case in quick[name].cases for run in case.runs}
-    assert not runs & {run.digest for name in PAPER for case in plans[name].cases for run in case.runs}
+    runs = {run.spec.digest for name in PAPER for case in quick[name].cases for run in case.jobs}
+    assert not runs & {run.spec.digest for name in PAPER for case in plans[name].cases for run in case.jobs}
 
 
 @pytest.fixture
@@ -200,39 +196,39 @@ def test_a_method_that_is_registered_has_its_row() -> None:
     labels = [row.label for row in study.rows]
     assert labels.index("swav") < labels.index("yesterday") < labels.index("mario")
     for case in make_plan(study).cases:
-        assert "yesterday" in {run.label for run in case.runs}, "on the large graphs too"
-    assert all(run.paper is None for case in make_plan(study, methods=["yesterday"]).cases for run in case.runs)
+        assert "yesterday" in {run.label for run in case.jobs}, "on the large graphs too"
+    assert all(run.paper is None for case in make_plan(study, methods=["yesterday"]).cases for run in case.jobs)
     assert "yesterday" not in {row.label for row in find_study("inductive-concept").rows}
     assert "yesterday" not in {row.label for row in find_study("graph-classification").rows}
 
 
 def test_a_choice_of_rows_and_datasets() -> None:
     study = find_study("table-concept")
-    assert {p.row.label for p in study.jobs(methods=["irm"], datasets=["good-twitch"])} == {"irm"}, "if asked for"
-    assert {p.row.label for p in study.jobs(methods=["bgrl+mario", "erm"], datasets=["good-cbas"])} == {
+    assert {p.label for p in study.jobs(methods=["irm"], datasets=["good-twitch"])} == {"irm"}, "if asked for"
+    assert {p.label for p in study.jobs(methods=["bgrl+mario", "erm"], datasets=["good-cbas"])} == {
         "erm",
         "bgrl+mario",
     }, "an open study takes any method"
-    assert {p.case.name for p in study.jobs(datasets=["coauthor-cs-word-concept", "webkb"])} == {
+    assert {p.spec.case.name for p in study.jobs(datasets=["coauthor-cs-word-concept", "webkb"])} == {
         "coauthor-cs-word-concept",
         "webkb-concept",
     }
     assert study.jobs(methods=["graphcl"]) == [], "which embeds graphs"
     ablation = find_study("ablation")
     assert ablation.jobs(methods=["grace"]) == []
-    assert len({p.row.label for p in ablation.jobs(methods=["mario"])}) == 4, "every row of the method"
-    assert {p.row.label for p in ablation.jobs(methods=["mario w/o cmi, ad"])} == {"mario w/o cmi, ad"}
-    assert {(p.job.split_seed, p.job.seed) for p in ablation.jobs(seeds=7, datasets=["good-cbas"])} == {
+    assert len({p.label for p in ablation.jobs(methods=["mario"])}) == 4, "every row of the method"
+    assert {p.label for p in ablation.jobs(methods=["mario w/o cmi, ad"])} == {"mario w/o cmi, ad"}
+    assert {(p.spec.split_seed, p.spec.seed) for p in ablation.jobs(seeds=7, datasets=["good-cbas"])} == {
         (i, i) for i in range(7)
     }
 
 
 def test_matched_settings_differ_only_in_the_recipe() -> None:
-    grace = matched_settings("grace", "good-cbas", "color", "concept")
-    mario = matched_settings("mario", "good-cbas", "color", "concept")
+    grace = matched_settings("grace", CBAS)
+    mario = matched_settings("mario", CBAS)
     assert set(mario) - set(grace) == {"clusters", "gamma", "prototype_lr"}
     assert all(grace[key] == mario[key] for key in grace)
-    control = matched_settings("random-init", "good-cbas", "color", "concept")
+    control = matched_settings("random-init", CBAS)
     assert (control["probe_epochs"], control["batch_norm"]) == (mario["probe_epochs"], mario["batch_norm"])
 
 
@@ -249,14 +245,5 @@ def test_the_variants_end_with_the_released_code() -> None:
 
 def test_own_schedules_are_those_of_the_settings() -> None:
     jobs = find_study("own-schedule").jobs(methods=["dgi", "mario"])
-    epochs = {planned.row.label: planned.job.plan().settings["epochs"] for planned in jobs}
+    epochs = {job.label: job.spec.settings["epochs"] for job in jobs}
     assert epochs == {"dgi": 500, "mario": 200}
-
-
-def test_names_of_cases() -> None:
-    study = find_study("table-concept")
-    cbas = next(case for case in study.cases if case.dataset == "good-cbas")
-    assert cbas.name == "good-cbas-concept"
-    assert replace(cbas, setting="inductive").name == "good-cbas-concept-inductive"
-    webkb = next(case for case in study.cases if case.dataset == "webkb")
-    assert replace(webkb, shift="covariate", domain="texas").name == "webkb-texas-covariate"

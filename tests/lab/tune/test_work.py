@@ -12,23 +12,23 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mario.errors import MarioError, RunFailedError
 from mario.files import read_json
+from mario.lab.case import Case
 from mario.lab.presets.file import read_preset
 from mario.lab.runs import execute as run_module, store
-from mario.lab.runs.execute import Run, finish
-from mario.lab.tune import work as tune_module
-from mario.lab.tune.work import (
-    Objective,
-    Tuning,
-    best_trial,
-    counted,
-    importance,
-    open_study,
-    retry_failed,
-    standing,
-    tune,
-    work,
-    write_best,
+from mario.lab.runs.execute import finish, load_data
+from mario.lab.spec import RunSpec
+from mario.lab.tune import (
+    objective as objective_module,
+    plan as plan_module,
+    study as study_module,
+    work as work_module,
 )
+from mario.lab.tune.objective import Objective, SurplusError
+from mario.lab.tune.plan import Tuning
+from mario.lab.tune.study import best_trial, counted, importance, open_study, progress_of, retry_failed, write_best
+from mario.lab.tune.work import tune, work
+
+CBAS = Case.find("good-cbas", shift="concept")
 
 TINY = {"hidden_channels": 8, "num_layers": 1, "epochs": 3, "steps_per_epoch": 1, "probe_epochs": 2, "checkpoints": 3}
 
@@ -36,7 +36,7 @@ TINY = {"hidden_channels": 8, "num_layers": 1, "epochs": 3, "steps_per_epoch": 1
 def plan(folder: Path, **asked: Any) -> Tuning:
     given = {k: v for k, v in TINY.items() if k not in asked.get("search", {})} | asked.pop("given", {})
     asked = {"only": ["dropout", "probe_lr"], "sampler": "random", "pruner": "none", "trials": 4, **asked}
-    return Tuning.plan("good-cbas", "random-init", shift="concept", given=given, folder=folder, **asked)
+    return Tuning.plan(CBAS, "random-init", given=given, folder=folder, **asked)
 
 
 def trials_of(tuning: Tuning) -> list[FrozenTrial]:
@@ -69,7 +69,7 @@ def curves(monkeypatch: pytest.MonkeyPatch) -> dict[Any, list[float]]:
     """Instead of runs: the curve that stands here under the trial's probe_lr, else a flat one."""
     given: dict[Any, list[float]] = {}
 
-    def curve(self: Objective, run: Run) -> Iterator[float]:
+    def curve(self: Objective, run: RunSpec) -> Iterator[float]:
         yield from given.get(run.settings["probe_lr"], [0.5, 0.5, 0.5])
 
     monkeypatch.setattr(Objective, "_curve", curve)
@@ -83,15 +83,15 @@ def test_a_trial_is_its_runs_and_its_score_the_mean_of_their_best_checkpoints(tm
     assert [trial.number for trial in trials] == [0, 1, 2, 3]
     for trial in trials:
         runs = tuning.runs(trial.params)
-        assert trial.user_attrs["runs"] == [run.digest() for run in runs]
+        assert trial.user_attrs["runs"] == [run.digest for run in runs]
         assert [(run.split_seed, run.seed) for run in runs] == [(0, 0), (1, 1)]
-        results = [read_json(tmp_path / run.digest() / "result.json") for run in runs]
+        results = [read_json(tmp_path / run.digest / "result.json") for run in runs]
         assert trial.value == sum(max(p["id_val"] for p in result["curve"]) for result in results) / 2
         assert len(trial.intermediate_values) == 3
     # Side by side in one process, and yet to the bit what each is alone.
     alone = tuning.runs(trials[0].params)[1]
-    curve = finish(alone, alone.load(), tmp_path / "alone")["curve"]
-    assert curve == read_json(tmp_path / alone.digest() / "result.json")["curve"]
+    curve = finish(alone, load_data(alone), tmp_path / "alone").to_dict()["curve"]
+    assert curve == read_json(tmp_path / alone.digest / "result.json")["curve"]
 
 
 def test_test_scores_decide_nothing_and_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,17 +147,15 @@ def test_a_run_that_is_done_is_not_repeated(tmp_path: Path, monkeypatch: pytest.
     tuning = plan(tmp_path, sampler="grid", only=[], search={"probe_lr": "0.01"})
     assert tuning.trials == 1
     run = tuning.runs({"probe_lr": 0.01})[0]
-    result = finish(run, run.load(), tmp_path / run.digest())
-    monkeypatch.setattr(tune_module, "execute", lambda *args, **kwargs: pytest.fail("it was done"))
+    result = finish(run, load_data(run), tmp_path / run.digest)
+    monkeypatch.setattr(objective_module, "execute", lambda *args, **kwargs: pytest.fail("it was done"))
     work(tuning)
-    assert trials_of(tuning)[0].value == result["scores"]["ood_val"]
+    assert trials_of(tuning)[0].value == result.scores.ood_val
 
 
 def test_the_grid_is_visited_once(tmp_path: Path, curves: dict[Any, list[float]]) -> None:
     search = {"gamma": "0.1,0.2", "clusters": "10,20,30"}
-    tuning = Tuning.plan(
-        "good-cbas", "mario", shift="concept", sampler="grid", search=search, folder=tmp_path, trials=100
-    )
+    tuning = Tuning.plan(CBAS, "mario", sampler="grid", search=search, folder=tmp_path, trials=100)
     assert tuning.trials == 6
     work(tuning)
     trials = trials_of(tuning)
@@ -172,14 +170,14 @@ def test_a_trial_that_fails_stops_no_other_and_is_tried_again_on_demand(
 ) -> None:
     asked: dict[str, Any] = {"sampler": "grid", "only": [], "search": {"probe_lr": "0.1,0.01,0.001"}, "trials": None}
     tuning = plan(tmp_path, **asked)
-    execute = tune_module.execute
+    execute = objective_module.execute
 
-    def fragile(run: Run, *args: Any, **kwargs: Any) -> Iterator[Any]:
+    def fragile(run: RunSpec, *args: Any, **kwargs: Any) -> Iterator[Any]:
         if run.settings["probe_lr"] == 0.01:
             raise RunFailedError("the loss is not finite")
         yield from execute(run, *args, **kwargs)
 
-    monkeypatch.setattr(tune_module, "execute", fragile)
+    monkeypatch.setattr(objective_module, "execute", fragile)
     work(tuning)
     states = {trial.params["probe_lr"]: trial.state for trial in trials_of(tuning)}
     assert states == {0.1: TrialState.COMPLETE, 0.01: TrialState.FAIL, 0.001: TrialState.COMPLETE}
@@ -187,8 +185,8 @@ def test_a_trial_that_fails_stops_no_other_and_is_tried_again_on_demand(
     assert failed.user_attrs["error"] == "RunFailedError: the loss is not finite"
     folder = tmp_path / failed.user_attrs["runs"][0]
     assert store.state(folder) == store.FAILED
-    assert standing(open_study(tuning), 3).failed == 1
-    monkeypatch.setattr(tune_module, "execute", execute)
+    assert progress_of(open_study(tuning), 3).failed == 1
+    monkeypatch.setattr(objective_module, "execute", execute)
     work(tuning)  # nothing is left to do
     assert store.state(folder) == store.FAILED
     assert retry_failed(tuning) == 1
@@ -199,17 +197,17 @@ def test_a_trial_that_fails_stops_no_other_and_is_tried_again_on_demand(
 
 def test_an_interrupted_trial_is_queued_again_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tuning = plan(tmp_path, trials=3)
-    execute = tune_module.execute
+    execute = objective_module.execute
     steps: list[int] = []
 
-    def interrupted(run: Run, *args: Any, **kwargs: Any) -> Iterator[Any]:
+    def interrupted(run: RunSpec, *args: Any, **kwargs: Any) -> Iterator[Any]:
         for epoch in execute(run, *args, **kwargs):
             steps.append(epoch.step)
             if len(steps) == 6:  # the last epoch of the second trial, with two checkpoints behind it
                 objective.interrupt()
             yield epoch
 
-    monkeypatch.setattr(tune_module, "execute", interrupted)
+    monkeypatch.setattr(objective_module, "execute", interrupted)
     objective = Objective(tuning)
     with pytest.raises(KeyboardInterrupt):
         work(tuning, objective=objective)
@@ -217,7 +215,7 @@ def test_an_interrupted_trial_is_queued_again_and_goes_on(tmp_path: Path, monkey
     assert states == [TrialState.COMPLETE, TrialState.FAIL, TrialState.WAITING]
     assert [trial.number for trial in trials_of(tuning)] == [0]
     del steps[:]
-    monkeypatch.setattr(tune_module, "execute", execute)
+    monkeypatch.setattr(objective_module, "execute", execute)
     work(tuning)
     every = open_study(tuning).get_trials()
     assert [trial.number for trial in trials_of(tuning)] == [0, 2, 3]
@@ -230,7 +228,7 @@ def test_a_lost_trial_is_tried_again_but_not_for_ever(tmp_path: Path, curves: di
     work(tuning)
     first = trials_of(tuning)[0]
     database = sqlite3.connect(tmp_path / "tune" / f"{tuning.name}.db")
-    for attempt in range(1, tune_module.LOSSES + 2):
+    for attempt in range(1, study_module.LOSSES + 2):
         # As a worker that was killed leaves it: at work, and silent since an hour.
         with database:
             database.execute("update trials set state = 'RUNNING' where trial_id = (select max(trial_id) from trials)")
@@ -238,11 +236,11 @@ def test_a_lost_trial_is_tried_again_but_not_for_ever(tmp_path: Path, curves: di
         work(tuning)
         last = trials_of(tuning)
         assert len(last) == 1
-        if attempt <= tune_module.LOSSES:
+        if attempt <= study_module.LOSSES:
             assert (last[0].number, last[0].state) == (attempt, TrialState.COMPLETE)
             assert last[0].params == first.params
         else:
-            assert (last[0].number, last[0].state) == (tune_module.LOSSES, TrialState.FAIL)
+            assert (last[0].number, last[0].state) == (study_module.LOSSES, TrialState.FAIL)
     database.close()
 
 
@@ -253,7 +251,7 @@ def test_a_worker_that_was_taken_for_dead_takes_up_other_trials(
     tuning = plan(tmp_path, trials=2)
     study = open_study(tuning)
 
-    def curve(self: Objective, run: Run) -> Iterator[float]:
+    def curve(self: Objective, run: RunSpec) -> Iterator[float]:
         yield 0.1
         if not late:
             take(self.number)
@@ -264,7 +262,7 @@ def test_a_worker_that_was_taken_for_dead_takes_up_other_trials(
     def take(number: int | None) -> None:
         if number == 0:  # as another worker does after a minute of silence
             study.tell(0, state=TrialState.FAIL)
-            tune_module._lost(study, study.get_trials()[0])
+            study_module.requeue_lost(study, study.get_trials()[0])
 
     monkeypatch.setattr(Objective, "_curve", curve)
     work(tuning)
@@ -278,11 +276,11 @@ def test_two_workers_cannot_begin_the_last_trial(tmp_path: Path, curves: dict[An
     tuning = plan(tmp_path, trials=2)
     study = open_study(tuning)
     first, second, third = study.ask(), study.ask(), study.ask()
-    with pytest.raises(tune_module._SurplusError):
+    with pytest.raises(SurplusError):
         Objective(tuning)(third)
     assert Objective(tuning)(second) == 0.5
     study.tell(third, state=TrialState.FAIL)
-    tune_module._queue_surplus(study, study.get_trials()[2])
+    work_module._queue_surplus(study, study.get_trials()[2])
     study.tell(first, 0.5)
     study.tell(second, 0.5)
     assert [trial.number for trial in trials_of(tuning)] == [0, 1]
@@ -340,8 +338,8 @@ def test_the_best_is_written_for_mario_run(tmp_path: Path, curves: dict[Any, lis
     assert (best.params, best.value) == ({"probe_lr": 0.01}, 0.9)
     write_best(tuning, best, tmp_path / "best.toml")
     read = read_preset(tmp_path / "best.toml")
-    run = Run.plan("good-cbas", "random-init", shift=read.shift, given=read.of("random-init"))
-    assert run.digest() == best.user_attrs["runs"][0]
+    run = RunSpec.plan(Case.find("good-cbas", shift=read.shift), "random-init", given=read.of("random-init"))
+    assert run.digest == best.user_attrs["runs"][0]
     assert "mean ood_val 0.9000" in (tmp_path / "best.toml").read_text()
 
 
@@ -376,7 +374,7 @@ def test_a_study_of_something_else_is_refused(tmp_path: Path, asked: dict[str, A
 
 def test_a_study_of_another_method_is_refused(tmp_path: Path) -> None:
     open_study(plan(tmp_path, name="mine"))
-    other = Tuning.plan("good-cbas", "grace", shift="concept", folder=tmp_path, name="mine")
+    other = Tuning.plan(CBAS, "grace", folder=tmp_path, name="mine")
     with pytest.raises(MarioError, match="method is random-init there and grace here"):
         open_study(other)
 
@@ -389,7 +387,7 @@ def test_a_study_of_another_method_is_refused(tmp_path: Path) -> None:
         ({"select": "ood_test"}, "select must be one of ood_val, id_val, got 'ood_test'"),
         ({"trials": 0}, "trials must be at least 1, got 0"),
         ({"seeds": 0}, "seeds must be at least 1, got 0"),
-        ({"name": "a/b"}, "a study's name must do for a file, got 'a/b'"),
+        ({"name": "a/b"}, "the name of a study must be a valid file name, got 'a/b'"),
         ({"given": {"hidden_channels": "-1"}}, "hidden_channels must be at least 1"),
     ],
 )
@@ -402,22 +400,20 @@ def test_what_is_wrong_is_named_before_anything_begins(tmp_path: Path, asked: di
 @pytest.mark.parametrize(
     ("gone", "message"),
     [
-        (["ood_val"], "good-cbas has no ood_val set to choose by: --select id_val would do"),
+        (["ood_val"], "good-cbas has no ood_val set to choose by: use --select id_val"),
         (["ood_val", "id_val"], "has no ood_val set to choose by: without a validation set nothing can be chosen"),
     ],
 )
 def test_a_dataset_without_the_set_to_choose_by(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: list[str], message: str
 ) -> None:
-    load = Run.load
-
-    def without(self: Run, root: Path | None = None) -> Any:
-        data = load(self, root)
+    def without(spec: RunSpec, root: Path | None = None) -> Any:
+        data = load_data(spec, root)
         for name in gone:
             del data[f"{name}_mask"]
         return data
 
-    monkeypatch.setattr(Run, "load", without)
+    monkeypatch.setattr(plan_module, "load_data", without)
     with pytest.raises(MarioError, match=message):
         next(tune(plan(tmp_path)))
     assert not list(tmp_path.iterdir())

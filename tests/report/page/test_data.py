@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from made_up import collected
+from made_up import changed, collected
 from mario.report.maps import MapData
 from mario.report.page.data import embedded, looks_data, map_group, runs_data
 
@@ -17,15 +17,17 @@ def test_what_is_embedded_has_no_tag_and_comes_back() -> None:
 
 
 def test_scores_are_flat_and_settings_shared() -> None:
-    made = collected({"good-cbas-concept": {"mario": [0.5, 0.6]}}, settings={"tau": 0.5})
-    made.cases[0].results[1]["settings"] = {"tau": 0.1}
-    made.cases[0].results[0]["scores"]["groups"] = {"T1": 0.25}
-    data = runs_data([made])
+    made = collected({"good-cbas-concept": {"mario": [0.5, 0.6]}})
+    settings = ({"tau": 0.5}, {"tau": 0.1})
+    groups = ({"T1": 0.25}, {})
+    made = changed(made, lambda job, _: {"settings": settings[job.spec.seed], "groups": groups[job.spec.seed]})
+    data = runs_data(made.frame)
     assert [run["settings"] for run in data["runs"]] == [0, 1]
     assert data["settings"] == [{"tau": 0.5}, {"tau": 0.1}]
     assert data["runs"][0]["scores"]["groups.T1"] == 0.25
-    assert data["runs"][0]["scores"]["chosen_on.ood_test"] == "ood_val"
-    assert data["runs"][0]["scores"]["last.ood_test"] == 0.2222
+    assert data["runs"][0]["facts"]["ood_test_chosen_on"] == "ood_val"
+    assert data["runs"][0]["scores"]["last_ood_test"] == 0.2222
+    assert "encoder" not in data["runs"][0]["facts"], "a fact that a run does not have"
     assert not any("oracle" in name for name in data["runs"][0]["scores"]), "what was chosen on test labels stays out"
     assert data["runs"][0]["facts"]["split_seed"] == 0
     assert data["runs"][0]["studies"] == [{"study": "table-concept", "case": "good-cbas-concept", "label": "mario"}]

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from made_up import collected
+from made_up import changed, collected, job, points, result
 from mario.errors import MarioError
-from mario.lab.studies.plan import Collected
+from mario.lab.case import Case
+from mario.lab.studies.collect import Collected, CollectedCase, FailedRun, FinishedRun
+from mario.lab.studies.plan import Plan, PlannedCase
 from mario.report import write_report
 from mario.report.maps import MapData
 
@@ -85,12 +87,9 @@ def made_study() -> Collected:
         failed={("good-webkb-concept", "mario"): "RuntimeError: out of memory"},
         settings={"tau": 0.2, "lr": float("nan")},
         environment={"torch": "2.13.0"},
-        faults=["labels are wrong"],
+        faults=("labels are wrong",),
     )
-    for case in made.cases:
-        for place, result in enumerate(case.results):
-            result["folder"] = f"runs/{result['label']}-{case.name}-{place}"
-    return made
+    return changed(made, lambda job, _: {"folder": Path("runs") / job.label})
 
 
 @pytest.fixture(autouse=True)
@@ -115,12 +114,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
         return parse(write_report(path, [whole], title="All of it", command="mario reproduce x"))
 
 
-def test_a_study_is_told_whole(page: Page) -> None:
+def test_a_study_is_complete(page: Page) -> None:
     for said in ("All of it", "Table 2", "All methods under concept shift", "mario reproduce x"):
         assert said in page.text
     for said in (
         "200 optimizer steps",
-        "10 checkpoints",
+        "2 checkpoints",
         "90.50\xa0±\xa00.71",
         "91.28\xa0±\xa01.10",
         "labels are wrong",
@@ -177,7 +176,7 @@ def test_nothing_is_loaded_and_only_the_script_runs(page: Page) -> None:
 def test_the_data_has_every_run_once_and_the_files(page: Page) -> None:
     data = json.loads(page.scripts[0])
     assert len(data["runs"]) == 9
-    assert data["settings"] == [{"tau": 0.2, "lr": None}]
+    assert data["settings"] == [{"encoder": "gcn", "tau": 0.2, "lr": None}]
     assert data["environments"] == [{"torch": "2.13.0"}]
     assert set(data["files"]) == {"table-concept.tex", "table-concept.md", "table-concept.csv"}
     assert "\\begin{table" in data["files"]["table-concept.tex"]
@@ -194,14 +193,15 @@ def test_a_map_has_its_numbers_and_a_failed_one_its_reason(page: Page) -> None:
 
 
 def test_a_run_that_two_studies_share_is_kept_once(study: Collected, tmp_path: Path) -> None:
-    other = replace(shown(study, "table"), plan=replace(study.plan, study="other", show=("table",)))
+    cases = [replace(case, runs=[replace(run, study="other") for run in case.runs]) for case in study.cases]
+    other = Collected(replace(study.plan, study="other", show=("table",)), cases)
     page = parse(write_report(tmp_path / "page.html", [shown(study, "table"), other], title="t"))
     runs = json.loads(page.scripts[0])["runs"]
     assert len(runs) == 9
     assert [one["study"] for one in runs[0]["studies"]] == ["table-concept", "other"]
 
 
-def test_a_quick_form_is_told_loudly(study: Collected, tmp_path: Path) -> None:
+def test_a_quick_form_is_said_loudly(study: Collected, tmp_path: Path) -> None:
     quick = replace(shown(study, "table"), plan=replace(study.plan, show=("table",), quick=True))
     text = parse(write_report(tmp_path / "page.html", [quick], title="t")).text
     assert "This is a quick form: its figures mean nothing." in text
@@ -209,27 +209,36 @@ def test_a_quick_form_is_told_loudly(study: Collected, tmp_path: Path) -> None:
     assert "mean nothing" not in parse(write_report(tmp_path / "page.html", [shown(study, "table")], title="t")).text
 
 
-def test_data_that_is_not_at_hand_is_told_in_its_place(tmp_path: Path) -> None:
+def test_missing_data_is_said_in_its_place(tmp_path: Path) -> None:
     made = collected(
         {"good-twitch-concept": {"grace": [None], "mario": [None]}}, missing={"good-twitch-concept": "no files"}
     )
     page = parse(write_report(tmp_path / "page.html", [made], title="t"))
-    assert "The data is not at hand." in page.text
+    assert "Data is missing." in page.text
     assert "good-twitch-concept: no files" in page.text
     assert "0 runs done, no data for good-twitch-concept" in page.text
     assert "not done" not in page.text, "what has no data was not left undone"
 
 
 def test_names_cannot_become_markup(tmp_path: Path) -> None:
-    made = collected(
-        {"good-cbas-concept": {EVIL: [0.8, None], "grace": [0.9, 0.8]}}, title=EVIL, paper=EVIL, study=EVIL
+    case = Case(EVIL, EVIL, EVIL, EVIL)
+    evil = [job(EVIL, case, seed, **{EVIL: EVIL}) for seed in range(3)]
+    evil = [replace(one, label=EVIL, paper=EVIL, spec=replace(one.spec, method=EVIL)) for one in evil]
+    facts = {
+        "chosen_on": {"ood_test": "ood_val"},
+        "metric": EVIL,
+        "faults": (EVIL,),
+        "environment": {EVIL: EVIL},
+        "groups": {EVIL: 0.5},
+    }
+    curve = points([{"step": i, "ood_val": 0.5, EVIL: 0.5} for i in range(6)])
+    runs = [FinishedRun(EVIL, one, result(one, 0.8, curve=curve, folder=Path("runs"), **facts)) for one in evil[:2]]
+    planned = PlannedCase(case=case, jobs=tuple(evil), missing=EVIL)
+    plan = Plan(
+        study=EVIL, title=EVIL, paper=EVIL, note=EVIL, command=EVIL, cases=(planned,), reference=EVIL, subject=EVIL
     )
-    case = made.cases[0]
-    case.failed, case.name, case.missing = [(EVIL, 0, 0, EVIL)], EVIL, EVIL
-    named = tuple(replace(planned, name=EVIL) for planned in made.plan.cases)
-    for place, result in enumerate(case.results):
-        result |= {"settings": {EVIL: EVIL}, "environment": {EVIL: EVIL}, "faults": [EVIL], "folder": f"{EVIL}{place}"}
-    made = replace(made, plan=replace(made.plan, note=EVIL, command=EVIL, show=("map", "curves"), cases=named))
+    plan = replace(plan, show=("map", "curves", "boxes", "table", "validation", EVIL))
+    made = Collected(plan, [CollectedCase(planned, runs, [FailedRun(evil[2], EVIL)])])
     page = parse(write_report(tmp_path / "page.html", [made], title=EVIL, command=EVIL))
     assert [tag for tag, _ in page.tags].count("script") == len(page.scripts) == 2
     assert not any(a.get("src") == "x" or "onerror" in a for _, a in page.tags)

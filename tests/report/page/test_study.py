@@ -1,4 +1,4 @@
-"""One study on the page: which pictures stand where, and as what."""
+"""One study on the page: what is said first, which pictures are where, and as what."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from made_up import collected
-from mario.lab.studies.plan import Collected
+from made_up import changed, collected
+from mario.lab.studies.collect import Collected, CollectedCase
+from mario.report.html import render
 from mario.report.maps import MapData, mapped_runs
-from mario.report.page.study import StudySection
+from mario.report.page.study import facts_of, state_of, study_part, values
 from mario.report.pictures import Picture
 
 
@@ -18,14 +19,14 @@ def section(
     study: Collected, pictures: list[Picture], monkeypatch: pytest.MonkeyPatch, nodes: dict[str, int] | None = None
 ) -> str:
     def made(folder: Path, root: Path | None = None) -> MapData:
-        count = np.arange((nodes or {}).get(folder.name.split("-")[0], 5))
+        count = np.arange((nodes or {}).get(folder.name, 5))
         shape = np.ones((5, 2), dtype=int)
         return MapData(count, np.zeros((len(count), 2)), count, count, count, count, shape, shape, "node")
 
     monkeypatch.setattr("mario.report.page.study.draw", lambda *_, **__: pictures)
     monkeypatch.setattr("mario.report.maps.map_of", made)
     groups: list[dict[str, Any]] = []
-    html = StudySection(study, Path("pictures"), None, True).html(groups)
+    html = render("study", study=study_part(study, Path("pictures"), None, groups))
     assert html.count("data-map-of=") == len(groups)
     return html
 
@@ -37,13 +38,11 @@ def picture(
 
 
 def study(*show: str) -> Collected:
-    made = collected({"good-cbas-concept": {"erm": [0.5], "grace": [0.6], "mario": [0.7]}})
-    for result in made.cases[0].results:
-        result["folder"] = f"runs/{result['label']}-0"
-    return replace(made, plan=replace(made.plan, show=show))
+    made = collected({"good-cbas-concept": {"erm": [0.5], "grace": [0.6], "mario": [0.7]}}, plan={"show": show})
+    return changed(made, lambda job, _: {"folder": Path("runs") / job.label})
 
 
-def test_a_picture_of_a_map_stands_beside_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_of_a_map_is_beside_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
     html = section(study("table", "map"), [picture("map"), picture("curves")], monkeypatch)
     pictures, _, maps = html.partition("<h3>Maps of the embeddings</h3>")
     assert "A curves &amp; more" in pictures
@@ -70,8 +69,8 @@ def test_maps_on_other_nodes_are_left_out(monkeypatch: pytest.MonkeyPatch) -> No
     html = section(study("map"), [], monkeypatch, nodes={"mario": 4})
     numbers = html[html.index("in numbers") : html.index("nodes of each class")]
     assert "grace" in numbers
-    assert "mario</th>" not in numbers
-    assert "no map of mario on good-cbas-concept: its run is of another split than the others" in html
+    assert "mario</span></th>" not in numbers
+    assert "no map of mario on good-cbas-concept: its run is on another split than the others" in html
 
 
 def test_what_is_no_table_has_its_figures_folded_away(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,10 +88,10 @@ def test_variants_are_judged_by_validation_scores_alone(monkeypatch: pytest.Monk
 
 
 def test_a_study_without_runs_has_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = study("label-rates")
-    bare = replace(made, plan=replace(made.plan, cases=tuple(replace(c, runs=()) for c in made.plan.cases)))
-    bare.cases[0].results.clear()
-    html = section(bare, [picture("label-rates")], monkeypatch)
+    plan = study("label-rates").plan
+    bare = tuple(replace(case, jobs=()) for case in plan.cases)
+    made = Collected(replace(plan, cases=bare), [CollectedCase(case) for case in bare])
+    html = section(made, [picture("label-rates")], monkeypatch)
     assert "<table" not in html
     assert "data-save" not in html
     assert "A label-rates" in html
@@ -101,10 +100,45 @@ def test_a_study_without_runs_has_no_table(monkeypatch: pytest.MonkeyPatch) -> N
 def test_runs_of_no_figure_have_a_few_maps_the_named_rows_first() -> None:
     labels = ["a", "b", "c", "random-init", "grace", "mario"]
     made = collected({"good-cbas-concept": {label: [0.5, 0.6] for label in labels}})
-    assert list(mapped_runs(made, made.cases[0])) == labels
-    loose = replace(made, plan=replace(made.plan, paper=""))
-    found = mapped_runs(loose, loose.cases[0])
+    made = changed(made, lambda job, _: {"folder": Path(f"runs/{job.label}/{job.spec.seed}")})
+    (case,) = made.cases
+    assert list(mapped_runs(made.plan, case)) == labels
+    found = mapped_runs(replace(made.plan, paper=""), case)
     assert list(found) == ["a", "random-init", "grace", "mario"]
-    assert {run["seed"] for run in found.values()} == {0}
-    made.cases[0].results = [run for run in made.cases[0].results if (run["label"], run["seed"]) != ("a", 0)]
-    assert {run["seed"] for run in mapped_runs(made, made.cases[0]).values()} == {1}, "that most rows have"
+    assert {folder.name for folder in found.values()} == {"0"}
+    fewer = replace(case, runs=[run for run in case.runs if (run.job.label, run.job.spec.seed) != ("a", 0)])
+    assert {folder.name for folder in mapped_runs(made.plan, fewer).values()} == {"1"}, "that most rows have"
+
+
+def test_schedules_that_differ_are_said_case_by_case() -> None:
+    made = collected({"good-cbas-concept": {"mario": [0.5], "random-init": [0.4]}, "webkb-concept": {"mario": [0.6]}})
+    assert facts_of(made)["Schedule"] == "200 optimizer steps, evaluated at 2 checkpoints"
+    steps = {("good-cbas", "mario"): 200, ("good-cbas", "random-init"): 10, ("webkb", "mario"): 50}
+    facts = facts_of(changed(made, lambda job, _: {"steps": steps[job.spec.case.dataset, job.label]}))
+    assert facts["Split seeds and seeds"] == "splits 0; seeds 0; 1 run per row planned"
+    said = "good-cbas-concept: 200 optimizer steps, evaluated at 2 checkpoints. webkb-concept: 50 opt"
+    assert facts["Schedule"].startswith(said), "a control takes no steps"
+
+
+def test_runs_are_counted_and_missing_data_is_no_run_undone() -> None:
+    made = collected(
+        {"good-cbas-concept": {"mario": [0.5, None, None]}, "webkb-concept": {"mario": [None]}},
+        failed={("good-cbas-concept", "mario"): "boom"},
+        missing={"webkb-concept": "no files"},
+    )
+    assert state_of(made) == "1 run done, 2 failed, no data for webkb-concept"
+
+
+def test_text_in_backticks_is_code_and_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = {"webkb-concept": "`mario data <x>` fetches it"}
+    made = collected({"webkb-concept": {"mario": [None]}}, missing=missing)
+    assert "<code>mario data &lt;x&gt;</code> fetches it" in section(made, [], monkeypatch)
+    made = collected({"good-webkb-concept": {"mario": [0.5]}}, faults=("`webkb` is <sound>",))
+    assert "<code>webkb</code> is &lt;sound&gt;</p>" in section(made, [], monkeypatch)
+
+
+def test_values_are_listed_once_and_numbers_in_order() -> None:
+    assert values([2, 0, 1, 1]) == "0 to 2"
+    assert values([10, 2]) == "2, 10"
+    assert values(["b", None, "a", "b"]) == "b, a"
+    assert values([]) == ""

@@ -1,15 +1,16 @@
-"""Bars: clusters of test groups, or of ID and OOD; means, spreads and where they stand."""
+"""Bars: clusters of test groups, or of ID and OOD; means, spreads and positions."""
 
 import pytest
 
 from mario.errors import MarioError
+from mario.lab.frame import frame
 from mario.report.pictures import bars
 from mario.report.pictures.palette import LOOKS
 from report.pictures.made_up import run, texts
 
 ROWS = (("erm", 0.6), ("grace", 0.65), ("mario", 0.7))
-PLAIN = [run(m, s, v + 0.02 * s) for m, v in ROWS for s in range(2)]
-GROUPED = [run(m, s, v, groups=9, metric="f1") for m, v in ROWS for s in range(2)]
+PLAIN = frame(run(m, s, v + 0.02 * s) for m, v in ROWS for s in range(2))
+GROUPED = frame(run(m, s, v, groups=9, metric="f1") for m, v in ROWS for s in range(2))
 
 
 def heights(figure: object) -> list[float]:
@@ -41,7 +42,7 @@ def test_bars_begin_at_zero_and_have_an_error_bar_where_there_is_a_spread() -> N
     # Room for the figure above the highest bar.
     assert axis.get_ylim()[1] > 81.0 + 2.0
     assert len([c for c in axis.containers if type(c).__name__ == "ErrorbarContainer"]) == 3 * 2
-    alone = bars({"a": [run("mario", 0, 0.5)]}).figure.axes[0]
+    alone = bars({"a": frame([run("mario", 0, 0.5)])}).figure.axes[0]
     assert not [c for c in alone.containers if type(c).__name__ == "ErrorbarContainer"]
 
 
@@ -54,8 +55,8 @@ def test_a_method_has_its_color_and_its_hatch() -> None:
     assert bars({"a": PLAIN}, rows=["grace"]).figure.axes[0].patches[0].get_hatch() == LOOKS["grace"].hatch
 
 
-def test_no_tick_stands_above_100() -> None:
-    axis = bars({"a": [run("mario", s, 0.88) for s in range(2)]}).figure.axes[0]
+def test_no_tick_is_above_100() -> None:
+    axis = bars({"a": frame(run("mario", s, 0.88) for s in range(2))}).figure.axes[0]
     assert max(axis.get_yticks()) <= 100 < axis.get_ylim()[1]
 
 

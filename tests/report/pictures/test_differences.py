@@ -1,28 +1,28 @@
 """Ours beside the paper's: a pair of dots where there is a pair."""
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
 from mario.errors import MarioError
+from mario.lab.case import Case
 from mario.lab.statistics.paired import summarize
 from mario.lab.studies.paper import Figure
+from mario.report import Entry, Score
 from mario.report.pictures import differences
 from report.pictures.made_up import texts
 
 
-def row(label: str, ours: float | None, theirs: float | None, column: str = "ood") -> Any:
-    found = {"label": label, "metric": "roc_auc", "id": None, "ood": None, "paper_id": None, "paper_ood": None}
-    found[column] = None if ours is None else summarize([ours - 0.01, ours + 0.01])  # type: ignore[assignment]
-    found[f"paper_{column}"] = Figure(theirs, 1.5, 10, "Table 2")  # type: ignore[assignment]
-    return SimpleNamespace(**found)
+def row(label: str, ours: float | None, theirs: float | None, score: str = "ood_test") -> Entry:
+    summary = None if ours is None else summarize([ours - 0.01, ours + 0.01])
+    both = {"id_test": Score(), "ood_test": Score()}
+    both[score] = Score(ours=summary, paper=Figure(theirs, 1.5, 10, "Table 2"))
+    facts = {"study": "mine", "case": Case.find("good-cbas"), "encoder": "gcn", "metric": "roc_auc", "asked": 2}
+    return Entry(label=label, method=label, supervised=False, scores=both, **facts)
 
 
 ROWS = [row("mario", 0.9, 91.0), row("grace", 0.8, 88.0), row("costa", None, 89.0), row("mvgrl", 0.7, None)]
 
 
-def test_a_pair_of_dots_a_row_that_both_have() -> None:
+def test_a_pair_of_dots_per_row_that_both_have() -> None:
     drawing = differences(ROWS)
     (axis,) = drawing.figure.axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["mario", "grace"]
@@ -33,7 +33,7 @@ def test_a_pair_of_dots_a_row_that_both_have() -> None:
 
 
 def test_the_order_is_from_the_top_down_and_a_column_that_neither_has_is_left_out() -> None:
-    axes = differences([*ROWS, row("erm", 0.5, 52.0, "id")]).figure.axes
+    axes = differences([*ROWS, row("erm", 0.5, 52.0, "id_test")]).figure.axes
     assert [axis.get_title(loc="left") for axis in axes] == ["ID ROC-AUC, %", "OOD ROC-AUC, %"]
     assert axes[0].get_ylim()[0] > axes[0].get_ylim()[1]
 

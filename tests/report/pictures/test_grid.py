@@ -1,29 +1,31 @@
 """The grid: a cell for each pair of values, the one to choose framed by validation and not by test."""
 
-from typing import Any
-
 import pytest
 
 from mario.errors import MarioError
+from mario.lab.frame import frame
+from mario.lab.result import RunResult, Scores
 from mario.report.pictures import grid
-from report.pictures.made_up import texts
+from report.pictures.made_up import run, texts
 
 
-def cell(gamma: float, clusters: int, validation: float, test: float) -> dict[str, Any]:
+def cell(gamma: float, clusters: int, validation: float, test: float) -> RunResult:
     settings = {"gamma": gamma, "clusters": clusters, "tau": 0.2}
-    return {"method": "mario", "settings": settings, "scores": {"ood_val": validation, "ood_test": test}}
+    return run("mario", 0, test, settings=settings, scores=Scores(ood_val=validation, ood_test=test))
 
 
-RESULTS = [
-    cell(1.0, 10, 0.30, 0.90),
-    cell(0.1, 10, 0.50, 0.40),
-    cell(0.1, 10, 0.54, 0.44),
-    cell(0.1, 200, 0.40, 0.60),
-]
+RUNS = frame(
+    [
+        cell(1.0, 10, 0.30, 0.90),
+        cell(0.1, 10, 0.50, 0.40),
+        cell(0.1, 10, 0.54, 0.44),
+        cell(0.1, 200, 0.40, 0.60),
+    ]
+)
 
 
 def test_two_panels_with_the_figures_in_the_cells() -> None:
-    drawing = grid(RESULTS)
+    drawing = grid(RUNS)
     validation, test = drawing.figure.axes
     assert [label.get_text() for label in validation.get_xticklabels()] == ["10", "200"]
     assert [label.get_text() for label in validation.get_yticklabels()] == ["0.1", "1"]
@@ -37,7 +39,7 @@ def test_two_panels_with_the_figures_in_the_cells() -> None:
 
 
 def test_validation_chooses_the_cell_that_is_framed_in_both() -> None:
-    drawing = grid(RESULTS)
+    drawing = grid(RUNS)
     for axis in drawing.figure.axes:
         frames = [patch for patch in axis.patches if not patch.get_fill()]
         # 90.0 at γ = 1 is the best on test, which no choice may see.
@@ -49,25 +51,25 @@ def test_validation_chooses_the_cell_that_is_framed_in_both() -> None:
 
 
 def test_writing_is_seen_on_its_cell() -> None:
-    axis = grid(RESULTS).figure.axes[0]
+    axis = grid(RUNS).figure.axes[0]
     colors = {text.get_text(): text.get_color() for text in axis.texts}
     assert colors["52.0\n± 2.8"] == "#000000"  # on yellow
     assert colors["30.0\n± 0.0"] == "#FFFFFF"  # on dark blue
 
 
 def test_other_settings_and_none() -> None:
-    assert "tau 0.2" in grid(RESULTS, down="tau", across="gamma").description
+    assert "tau 0.2" in grid(RUNS, down="tau", across="gamma").description
     with pytest.raises(MarioError, match="gamma and ratio"):
-        grid(RESULTS, across="ratio")
+        grid(RUNS, across="ratio")
 
 
 def test_values_may_be_words() -> None:
     runs = [
-        {"method": "grace", "settings": {"encoder": encoder, "tau": tau}, "scores": {"ood_val": 0.5, "ood_test": 0.4}}
+        run("grace", 0, 0.4, settings={"encoder": encoder, "tau": tau})
         for encoder in ("sage", "gcn", None)
         for tau in (0.5, 0.25)
     ]
-    drawing = grid(runs, down="encoder", across="tau")
+    drawing = grid(frame(runs), down="encoder", across="tau")
     labels = [label.get_text() for label in drawing.figure.axes[0].get_yticklabels()]
     assert labels == ["None", "gcn", "sage"]
     assert "OOD test at encoder gcn: 40.0, 40.0." in drawing.description

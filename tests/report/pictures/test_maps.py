@@ -68,7 +68,7 @@ def test_five_maps_begin_a_second_block_and_a_collapsed_one_is_drawn() -> None:
 
 
 def test_wrong_input_is_named() -> None:
-    with pytest.raises(MarioError, match="one row a node, got 3, 2, 3, 3"):
+    with pytest.raises(MarioError, match="one row per node, got 3, 2, 3, 3"):
         Map("m", np.zeros((3, 2)), np.zeros(2), np.zeros(3), np.zeros(3))
     with pytest.raises(MarioError, match="got none"):
         embedding_maps([])

@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from mario.errors import RunFailedError
+from mario.lab.frame import frame
 from mario.report.pictures import boxes, save_picture
 from mario.report.pictures.picture import PAGE, Drawing, sheet
 from report.pictures.made_up import run
 
-RESULTS = [run(m, s, v + 0.01 * s, groups=2) for m, v in (("erm", 0.6), ("mario", 0.7)) for s in range(3)]
+RUNS = frame(run(m, s, v + 0.01 * s, groups=2) for m, v in (("erm", 0.6), ("mario", 0.7)) for s in range(3))
 
 
 def drawing() -> Drawing:
-    return boxes(RESULTS, title="Scores of α < β")
+    return boxes(RUNS, title="Scores of α < β")
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def test_same_input_same_bytes(tmp_path: Path, saved: dict[str, bytes]) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["boxes.pdf", "boxes.png", "boxes.svg"]
 
 
-def test_no_date_no_version_no_font_to_be_had(saved: dict[str, bytes]) -> None:
+def test_no_date_no_version_no_font_to_install(saved: dict[str, bytes]) -> None:
     for data in saved.values():
         assert not re.search(rb"CreationDate|dc:date|matplotlib v|Matplotlib version", data)
     assert b"<text" not in saved[".svg"]

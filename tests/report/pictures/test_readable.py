@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from itertools import combinations
-from types import SimpleNamespace
 from typing import Any
 
 import matplotlib
@@ -10,15 +9,20 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+from pandas import DataFrame
 
+from mario.lab.case import Case
+from mario.lab.frame import frame
 from mario.lab.statistics.paired import summarize
 from mario.lab.statistics.ranking import average_ranks
 from mario.lab.studies.paper import Figure
+from mario.report import Entry, Score
 from mario.report.pictures import (
     Drawing,
     Map,
     bars,
     boxes,
+    critical_difference,
     curves,
     differences,
     embedding_maps,
@@ -26,7 +30,6 @@ from mario.report.pictures import (
     id_and_ood_maps,
     invariance_curves,
     label_rates,
-    ranks,
 )
 from mario.report.pictures.label_rates import Counts
 from mario.report.pictures.picture import COLUMN, PAGE
@@ -39,8 +42,8 @@ SPLITS = ("Tr", "Val", *(f"T{k}" for k in range(1, 10)))
 MANY = (*FEW, "raw-features", "random-init", "eerm", "gae", "vgae", "dgi", "mvgrl", "rosa", "bgrl", "costa", "swav")
 
 
-def results(rows: tuple[str, ...], groups: int = 0) -> list[dict]:
-    return [run(row, s, 0.6 + 0.02 * i + 0.01 * s, groups=groups) for i, row in enumerate(rows) for s in range(2)]
+def results(rows: tuple[str, ...], groups: int = 0) -> DataFrame:
+    return frame(run(row, s, 0.6 + 0.02 * i + 0.01 * s, groups=groups) for i, row in enumerate(rows) for s in range(2))
 
 
 def maps(classes: int, domains: int) -> list[Map]:
@@ -51,25 +54,26 @@ def maps(classes: int, domains: int) -> list[Map]:
     ]
 
 
-def sensitivity() -> list[dict]:
+def sensitivity() -> DataFrame:
     settings = [{"gamma": g, "clusters": c} for g in (0.001, 0.01, 0.1, 0.5, 1.0) for c in (10, 50, 100, 200, 300)]
-    return [run("mario", s, 0.3 + 0.1 * s, settings=given) for given in settings for s in range(2)]
+    return frame(run("mario", s, 0.3 + 0.1 * s, settings=given) for given in settings for s in range(2))
 
 
-def aligned() -> list[dict]:
+def aligned() -> DataFrame:
     curve = [{"step": 1000 * s, "align_mean": 1 / s, "align_worst": 2 / s} for s in range(1, 20)]
-    return [{"method": row, "curve": curve} for row in FEW]
+    return frame(run(row, 0, 0.5, curve=curve) for row in FEW)
 
 
-def beside() -> list:
-    score, figure = summarize([0.5, 0.6]), Figure(70.0, 3.0, 10, "Table 2")
-    both = {"metric": "accuracy", "id": score, "ood": score, "paper_id": figure, "paper_ood": figure}
-    return [SimpleNamespace(label=row, **both) for row in MANY]
+def beside() -> list[Entry]:
+    score = Score(ours=summarize([0.5, 0.6]), paper=Figure(70.0, 3.0, 10, "Table 2"))
+    facts = {"study": "mine", "case": Case.find("good-cbas"), "encoder": "gcn", "metric": "accuracy", "asked": 2}
+    facts |= {"supervised": False, "scores": {"id_test": score, "ood_test": score}}
+    return [Entry(label=row, method=row, **facts) for row in MANY]
 
 
 def ranked(rows: tuple[str, ...]) -> Drawing:
     rng = np.random.default_rng(0)
-    return ranks(average_ranks({str(i): {row: float(rng.normal()) for row in rows} for i in range(8)}))
+    return critical_difference(average_ranks({str(i): {row: float(rng.normal()) for row in rows} for i in range(8)}))
 
 
 KINDS: dict[str, Callable[[], Drawing]] = {

@@ -1,5 +1,6 @@
-"""One label against another over all cases, by hand."""
+"""One row against another over all cases, by hand."""
 
+import pandas as pd
 import pytest
 
 from made_up import collected
@@ -13,20 +14,21 @@ STUDY = {
 
 
 def test_all_pairs_of_all_cases_by_hand() -> None:
-    pooled = pool(collected(STUDY), "mario", "grace")
+    pooled = pool(collected(STUDY).frame, "mario", "grace")
     assert pooled is not None
     assert (pooled.cases, pooled.above, pooled.test.n) == (("good-cbas-concept", "good-webkb-concept"), 1, 4)
     assert pooled.test.mean_difference == pytest.approx((0.01 + 0.02 + 0.03 - 0.04) / 4)
     assert pooled.test.p_wilcoxon == paired([0.01, 0.02, 0.03, -0.04], [0.0] * 4).p_wilcoxon
-    gap = pool(collected(STUDY), "mario", "grace", score="gap")
+    gap = pool(collected(STUDY).frame, "mario", "grace", score="gap")
     assert gap is not None
     assert gap.test.mean_difference == pytest.approx(0.0)  # ID is five points above OOD in every run
-    assert pool(collected(STUDY), "mario", "erm") is None
+    assert pool(collected(STUDY).frame, "mario", "erm") is None
 
 
 def test_a_case_that_two_studies_share_counts_once() -> None:
-    other = collected({"good-cbas-concept": STUDY["good-cbas-concept"], "webkb-concept": STUDY["good-webkb-concept"]})
-    pooled = pool([collected(STUDY), other], "mario", "grace")
+    scores = {"good-cbas-concept": STUDY["good-cbas-concept"], "webkb-concept": STUDY["good-webkb-concept"]}
+    other = collected(scores, study="other")
+    pooled = pool(pd.concat([collected(STUDY).frame, other.frame]), "mario", "grace")
     assert pooled is not None
     assert pooled.cases == ("good-cbas-concept", "good-webkb-concept", "webkb-concept")
     assert pooled.test.n == 6

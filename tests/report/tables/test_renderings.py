@@ -11,20 +11,19 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from made_up import collected
+from made_up import changed, collected
 from mario.report import (
-    long_rows,
-    long_to_html,
-    runs_to_csv,
+    entries,
+    long_table,
+    study_table,
     to_csv,
     to_html,
     to_latex,
     to_markdown,
     to_rich,
-    wide_table,
 )
+from mario.report.tables.columns import LONG_COLUMNS, LongColumn
 from mario.report.tables.latex import escape_latex
-from mario.report.tables.long_form import COLUMNS, RUN_COLUMNS
 
 UP = [0.001 * i for i in range(9)]
 STUDY = collected(
@@ -37,7 +36,7 @@ STUDY = collected(
     title="Shifts & <b>100 %</b>",
     failed={("good-webkb-concept", "mario"): "Memory_Error: a|b"},
 )  # fmt: skip
-TABLE = wide_table(STUDY)
+TABLE = study_table(STUDY)
 
 
 def test_markdown() -> None:
@@ -81,7 +80,7 @@ def test_latex_is_ascii_balanced_and_even() -> None:
 def test_latex_of_many_cases_is_told_in_blocks() -> None:
     names = ("good-cbas", "good-webkb", "webkb")
     rows = {"grace": [0.8, 0.9], "mario": [0.8, 0.9]}
-    text = to_latex(wide_table(collected({f"{n}-{shift}": rows for n in names for shift in ("concept", "covariate")})))
+    text = to_latex(study_table(collected({f"{n}-{shift}": rows for n in names for shift in ("concept", "covariate")})))
     first, second = text.split(r"\end{tabular}")[:2]
     assert (first.count(r"\multicolumn{2}"), second.count(r"\multicolumn{2}")) == (3, 3)
     assert "webkb, university, covariate" in second
@@ -122,7 +121,7 @@ class Tags(HTMLParser):
 
 
 @pytest.mark.parametrize(
-    ("html", "columns"), [(to_html(TABLE), 6), (long_to_html(long_rows(STUDY), caption="all"), 43)]
+    ("html", "columns"), [(to_html(TABLE), 6), (to_html(long_table(entries(STUDY), title="all")), 43)]
 )
 def test_html_can_be_sorted_and_read_aloud(html: str, columns: int) -> None:
     page = Tags(html)
@@ -150,10 +149,9 @@ def test_html_sorts_by_number_and_leaves_what_is_missing_empty() -> None:
 
 def test_html_has_the_spread_over_splits_where_seeds_share_one() -> None:
     study = collected({"good-cbas-concept": {"grace": [0.8, 0.8, 0.8, 0.8], "mario": [0.9, 0.7, 0.6, 0.6]}})
-    for run in study.cases[0].results:
-        run["split_seed"] //= 2
+    study = changed(study, lambda job, _: {"split_seed": job.spec.seed // 2})
     # Means of the splits 0.8 and 0.6: sd 0.2 / √2.
-    assert 'title="± 14.14 over the means of 2 splits"' in to_html(wide_table(study))
+    assert 'title="± 14.14 over the means of 2 splits"' in to_html(study_table(study))
     assert "splits" not in to_html(TABLE)
 
 
@@ -171,7 +169,7 @@ def test_many_cases_are_told_in_parts_of_100_columns() -> None:
     rows = {"grace": [0.8, 0.9], "mario w/o cmi, ad": [0.8, None]}
     cases = {f"{name}-{shift}": rows for name in names for shift in ("concept", "covariate")}
     console = Console(width=100, record=True, file=StringIO())
-    console.print(to_rich(wide_table(collected(cases))))
+    console.print(to_rich(study_table(collected(cases))))
     lines = console.export_text().splitlines()
     assert max(map(len, lines)) <= 100
     assert sum(line.startswith(" mario w/o cmi, ad") for line in lines) == 2
@@ -180,10 +178,10 @@ def test_many_cases_are_told_in_parts_of_100_columns() -> None:
 
 
 def test_long_form_as_csv() -> None:
-    lines = list(csv.DictReader(StringIO(to_csv(long_rows(STUDY)))))
+    lines = list(csv.DictReader(StringIO(to_csv(entries(STUDY)))))
     assert [line["label"] for line in lines] == ["erm", "raw-features", "grace", "mario", "erm", "grace", "mario"]
     mario = next(line for line in lines if line["label"] == "mario")
-    assert tuple(mario) == COLUMNS
+    assert list(mario) == [column.name for column in LONG_COLUMNS]
     told = {"n": "9", "asked": "9", "ood_mean": "90.4", "ood_splits": "9", "gap_mean": "5.0", "paper": "Table 2"}
     told |= {"paper_ood_mean": "91.28", "ood_difference": "-0.88", "ood_difference_in_sd": "-0.8", "against": "grace"}
     told |= {"pairs": "9", "mean_difference": "2.4", "wins": "9", "ties": "0", "losses": "0", "p": "0.003906"}
@@ -191,16 +189,40 @@ def test_long_form_as_csv() -> None:
     assert (lines[-1]["n"], lines[-1]["ood_mean"], lines[-1]["why"]) == ("0", "", "1 failed (Memory_Error: a|b)")
 
 
-def test_runs_as_csv() -> None:
-    study = collected({"amazon-photo-concept": {"grace": [0.5], "mario": [0.6]}}, folder="/somewhere/runs/0123abcd")
-    study.cases[0].results[1]["scores"]["groups"] = {"T1": 0.25}
-    lines = list(csv.DictReader(StringIO(runs_to_csv([study, STUDY]))))
-    assert len(lines) == 2 + 4 * 9 + 2
-    assert tuple(lines[0]) == (*RUN_COLUMNS, "T1")
-    told = {"label": "mario", "split_seed": "0", "seed": "0", "encoder": "gcn", "ood_test": "60.0", "T1": "25.0"}
-    told |= {"id_test_chosen_on": "id_val", "id_test_step": "200", "ood_test_step": "100", "digest": "0123abcd"}
-    assert {name: lines[1][name] for name in told} == told
-    assert "99.99" not in runs_to_csv(STUDY)  # the oracle's
+def test_a_column_of_the_long_form_is_declared_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    column = LongColumn("share_done", lambda entry: 100 * entry.n / entry.asked)
+    monkeypatch.setattr("mario.report.tables.columns.LONG_COLUMNS", [*LONG_COLUMNS, column])
+    found = entries(STUDY)
+    assert [line["share_done"] for line in csv.DictReader(StringIO(to_csv(found)))][-2:] == ["100.0", "0.0"]
+    table = long_table(found, title="all")
+    assert (table.columns[-1].head, table.lines[0].cells[-1].text) == ("share done", "100.00")
+    assert ">share done</th>" in to_html(table)
+
+
+@pytest.mark.parametrize("render", [to_markdown, to_html])
+def test_names_are_escaped(render: object) -> None:
+    evil = "<script>alert(1)</script>"
+    study = collected({"good-cbas-concept": {evil: [0.9], "a|b": [0.9]}}, title=evil, faults=[evil])
+    for table in (study_table(study), long_table(entries(study), title=evil)):
+        assert "<script" not in render(table)  # type: ignore[operator]
+    assert "a\\|b" in to_markdown(study_table(study))
+
+
+def test_names_in_brackets_are_not_terminal_markup() -> None:
+    console = Console(width=140, record=True, file=StringIO())
+    console.print(to_rich(study_table(collected({"good-cbas-concept": {"[red]x[/red]": [0.9]}}))))
+    assert "[red]x[/red]" in console.export_text()
+
+
+def test_one_case_in_the_terminal_has_all_of_it() -> None:
+    scores = {"random-init": [0.76], "grace": [0.88, 0.92], "mario": [0.92, 0.94]}
+    console = Console(width=80, record=True, file=StringIO())
+    console.print(to_rich(study_table(collected({"good-cbas-concept": scores}), detail=True)))
+    lines = console.export_text().splitlines()
+    assert max(map(len, lines)) <= 80
+    place = next(i for i, line in enumerate(lines) if line.strip().startswith("mario"))
+    assert lines[place].split() == ["mario", "98.00±1.41", "93.00±1.41", "5.00±0.00", "+3.00"]
+    assert lines[place + 1].split()[:4] == ["94.36", "+3.0", "sd", "91.28"]
 
 
 @pytest.mark.parametrize("render", [to_markdown, to_latex, to_html])

@@ -1,40 +1,42 @@
-"""A job: a run before its graph is loaded."""
+"""A job: a run with the name of its row in a table."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from mario.lab.runs.execute import Run
+from mario.lab.spec import RunSpec
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Job:
-    """A run before its graph is loaded. ``label`` names its row: a method, or a variant of one."""
+    """A run and its row.
 
-    dataset: str
-    method: str
-    shift: str
-    domain: str | None = None
-    setting: str | None = None
-    split_seed: int = 0
-    seed: int = 0
-    given: Mapping[str, Any] = field(default_factory=dict)
-    label: str = ""
+    Attributes:
+        spec: the run.
+        label: name of the row: the method, or a variant of it.
+        paper: name of the row in the paper's tables, if it has one.
+        folder: name of the run's folder, if it is not the digest.
+    """
+
+    spec: RunSpec
+    label: str
+    paper: str | None = None
+    folder: str = ""
+
+    @property
+    def folder_name(self) -> str:
+        return self.folder or self.spec.digest
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"label": self.label, "paper": self.paper, **self.spec.to_dict()}
+
+    @classmethod
+    def from_dict(cls, written: dict[str, Any]) -> "Job":
+        """Read what :meth:`to_dict` wrote."""
+        return cls(spec=RunSpec.from_dict(written), label=written["label"], paper=written["paper"])
 
     @property
     def name(self) -> str:
-        """For people: its row, its dataset and its seeds."""
-        row = self.label or self.method
-        return f"{row} on {self.dataset} ({self.shift}) with split seed {self.split_seed} and seed {self.seed}"
-
-    def plan(self) -> Run:
-        return Run.plan(
-            self.dataset,
-            self.method,
-            domain=self.domain,
-            shift=self.shift,
-            setting=self.setting,
-            split_seed=self.split_seed,
-            seed=self.seed,
-            given=self.given,
-        )
+        """The job in one phrase, for messages."""
+        spec = self.spec
+        seeds = f"split seed {spec.split_seed} and seed {spec.seed}"
+        return f"{self.label} on {spec.case.dataset} ({spec.case.shift}) with {seeds}"

@@ -1,59 +1,61 @@
-"""Results of many runs in one file, a line each: to keep beside the code, and to go on from on another machine.
+"""Results of many runs in one file, one line per run: to keep under version control, or to continue on another machine.
 
-A run that is recorded counts as done. Its weights are not in the file. Nothing here imports torch.
+A recorded run counts as done. Its weights are not in the file. This module does not import torch.
 """
 
 import json
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from mario.errors import MarioError
 from mario.files import locked, read_text, write_json, write_text
+from mario.lab.result import RunResult
 from mario.lab.runs import store
+from mario.lab.runs.lock import HeldError, alone_in
 
 
-def read_records(path: Path) -> dict[str, dict[str, Any]]:
-    """The results in ``path`` by the names of their runs' folders; none where there is no such file yet."""
+def read_records(path: Path) -> dict[str, RunResult]:
+    """The results in ``path`` by digest; empty if there is no such file."""
     if not path.exists():
         return {}
     found = {}
     for number, line in enumerate(read_text(path).splitlines(), 1):
+        where = f"line {number} of {path}"
         try:
-            result = json.loads(line)
+            result = RunResult.from_dict(json.loads(line), where)
         except json.JSONDecodeError as error:
-            raise MarioError(f"line {number} of {path} is not valid JSON ({error}): remove that line") from None
-        if not store.is_result(result):
-            raise MarioError(f"line {number} of {path} is not the result of a run: remove that line")
-        found[store.digest(result)] = result
+            raise MarioError(f"{where} is not valid JSON ({error}): remove that line") from None
+        except MarioError as error:
+            raise MarioError(f"{where} is not the result of a run ({error}): remove that line") from None
+        found[result.spec.digest] = result
     return found
 
 
 def write_records(path: Path, runs: Path) -> int:
-    """Add the results of the runs that are done in the folder ``runs`` to those in ``path``; how many it then has.
+    """Add the finished runs in the folder ``runs`` to ``path``; return how many results it then has.
 
-    The same results give the same bytes, whichever were there first.
+    The same results give the same bytes, in whichever order they were added.
     """
-    done = [store.read_result(file.parent) for file in runs.glob("*/result.json")]
-    with locked(path):  # another launch may have the same file
-        kept = read_records(path) | {store.digest(result): result for result in done if result is not None}
-        lines = [json.dumps(kept[name], ensure_ascii=False, separators=(",", ":")) + "\n" for name in sorted(kept)]
-        write_text(path, "".join(lines))
+    done = store.finished(runs)
+    with locked(path):  # another launch may write the same file
+        kept = read_records(path) | {result.spec.digest: result for result in done}
+        lines = [json.dumps(kept[name].to_dict(), ensure_ascii=False, separators=(",", ":")) for name in sorted(kept)]
+        write_text(path, "".join(f"{line}\n" for line in lines))
     return len(kept)
 
 
 def take_records(path: Path, runs: Path) -> int:
-    """Make a folder in ``runs`` of each result in ``path`` that is not done there; how many were made.
+    """Create a folder in ``runs`` for each result in ``path`` that is not done there; return how many were created.
 
-    A folder in which something is wrong, or in which a process is at work, is left as it is.
+    Folders that are broken, or in which a process is working, are left unchanged.
     """
     made = 0
     for name, result in read_records(path).items():
         folder = runs / name
         if store.state(folder) not in (store.WAITING, store.FAILED):
             continue
-        with suppress(store.HeldError), store.alone_in(folder):
-            write_json(folder / "settings.json", {key: result[key] for key in store.DECIDES})
-            write_json(folder / "result.json", result)
+        with suppress(HeldError), alone_in(folder):
+            write_json(folder / "settings.json", result.spec.to_dict())
+            write_json(folder / "result.json", result.to_dict())
             made += 1
     return made

@@ -1,4 +1,4 @@
-"""Where the scalars, figures and embeddings of a run can be sent to: TensorBoard, Weights & Biases."""
+"""Tracking services for the scalars, figures and embeddings of a run: TensorBoard, Weights & Biases."""
 
 from mario.lab.sinks.follow import followed
 from mario.lab.sinks.sink import Sink

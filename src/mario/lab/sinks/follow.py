@@ -1,4 +1,4 @@
-"""From the log and the checkpoints of a run to its sinks."""
+"""Passes the log and the checkpoint scores of a run to its sinks."""
 
 import json
 import math
@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mario.files import read_json
+from mario.lab.runs import store
 from mario.lab.sinks.sink import Sink
 from mario.training import Epoch
 
 
 def followed(epochs: Iterator[Epoch], folder: Path, sinks: Sequence[Sink]) -> Iterator[Epoch]:
-    """The ``epochs`` of the run in ``folder``, passed on one by one while ``sinks`` are given what they have come to.
+    """Yield the ``epochs`` of the run in ``folder`` and pass its scalars to ``sinks``.
 
-    What is logged at each step goes by the name ``train/...``, what is logged at checkpoints only by
-    ``diagnostics/...``, and the scores of a checkpoint by ``checkpoint/...``. Of a run that was done before there are
-    no epochs, and the sinks are given all of it at the end.
+    Values of every step are named ``train/...``, values that are logged only at checkpoints ``diagnostics/...``, and
+    the scores of a checkpoint ``checkpoint/...``. A run that was done before has no epochs; the sinks then get
+    everything at the end.
 
     Example:
         >>> import tempfile
@@ -45,7 +45,7 @@ def followed(epochs: Iterator[Epoch], folder: Path, sinks: Sequence[Sink]) -> It
         nonlocal given
         for entry in log.new():
             gather(entry["step"], entry, "diagnostics" if "epoch" in entry else "train")
-        # Steps beyond have yet to get the scores of their checkpoint, if they have one.
+        # Later steps may still get the scores of their checkpoint.
         for step in sorted(step for step in pending if step <= until):
             values = pending.pop(step)
             for sink in sinks:
@@ -57,14 +57,14 @@ def followed(epochs: Iterator[Epoch], folder: Path, sinks: Sequence[Sink]) -> It
             gather(epoch.step, epoch.record, "checkpoint")
         give(epoch.step)
         yield epoch
-    if (folder / "result.json").exists():
-        for point in read_json(folder / "result.json")["curve"]:
-            gather(point["step"], point, "checkpoint")
+    if result := store.read_result(folder):
+        for point in result.curve:
+            gather(point.step, point.scores, "checkpoint")
     give(math.inf)
 
 
 class _Tail:
-    """The lines of a log since they were last asked for; all of them if the file is another one, as after a resume."""
+    """The new lines of a log since the last call; all lines if the file was replaced, as after a resume."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

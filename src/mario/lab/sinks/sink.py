@@ -1,4 +1,4 @@
-"""What takes in the figures of a run."""
+"""The interface of a tracking service."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 class Sink(Protocol):
-    """A place for what a run has to show. It keeps each thing once: what it has already it passes over.
+    """A place for the scalars, figures and embeddings of a run. It ignores what it already has.
 
-    So a run that was stopped and goes on may hand over everything again from the first step.
+    A run that was stopped and continues may pass everything again from the first step.
     """
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
@@ -21,6 +21,6 @@ class Sink(Protocol):
     def figure(self, name: str, figure: "Figure") -> None: ...
 
     def embedding(self, name: str, z: Tensor, metadata: Mapping[str, Sequence[Any]]) -> None:
-        """One row of ``z`` a node, and for each column of ``metadata`` one entry a node."""
+        """``z`` has one row per node, and each column of ``metadata`` one entry per node."""
 
     def close(self) -> None: ...

@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 
 
 class TensorBoard:
-    """Event files in ``folder``, of which ``tensorboard --logdir`` takes the parent to show runs side by side.
+    """Event files in ``folder``. ``tensorboard --logdir`` takes its parent to show several runs.
 
-    What the folder's event files hold is read back first, so that nothing is written there twice, and what a kill kept
-    from being written is made good.
+    Existing event files are read first, so that nothing is written twice and values lost in a kill are written again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -28,7 +27,7 @@ class TensorBoard:
             ) from None
         self.folder = folder
         self._steps, self._figures = _written(folder)
-        # Torch's default is two minutes, which is what a kill would take away.
+        # Torch's default is two minutes, which a kill would lose.
         self._writer = SummaryWriter(str(folder), flush_secs=10)
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
@@ -39,12 +38,12 @@ class TensorBoard:
 
     def figure(self, name: str, figure: "Figure") -> None:
         if name not in self._figures:
-            figure.set_facecolor("white")  # TensorBoard knows no transparency
+            figure.set_facecolor("white")  # TensorBoard does not support transparency
             self._writer.add_figure(name, figure, close=False)
             self._figures.add(name)
 
     def embedding(self, name: str, z: Tensor, metadata: Mapping[str, Sequence[Any]]) -> None:
-        """For the projector, which reads it from files of its own beside the events."""
+        """Write the files of TensorBoard's projector."""
         listed = self.folder / "projector_config.pbtxt"
         if not listed.exists() or f'"{name}:' not in listed.read_text(encoding="utf-8"):
             rows = [list(row) for row in zip(*metadata.values(), strict=True)]

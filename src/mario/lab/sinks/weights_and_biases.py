@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 class WeightsAndBiases:
     """A run of a W&B project.
 
-    W&B's own environment variables hold: with ``WANDB_MODE=offline`` nothing leaves the machine, ``WANDB_DIR`` says
-    where its files are. An offline run cannot be asked what it has, so ``folder/wandb-has.txt`` says so.
+    W&B's environment variables apply: with ``WANDB_MODE=offline`` nothing leaves the machine, ``WANDB_DIR`` is the
+    folder of its files. An offline run cannot be queried, so ``folder/wandb-has.txt`` lists what it has.
     """
 
     def __init__(self, project: str, folder: Path, *, id: str, name: str, config: Mapping[str, Any]) -> None:
         try:
             import wandb
 
-            start = wandb.init  # a folder ./wandb of earlier runs can be imported too, and holds nothing
+            start = wandb.init  # a folder ./wandb of earlier runs can also be imported, but is empty
         except (ImportError, AttributeError):
             raise MarioError("--wandb needs wandb, which is not installed: pip install 'mario-gcl[wandb]'") from None
         try:
@@ -31,8 +31,8 @@ class WeightsAndBiases:
         except Exception as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise RunFailedError(
-                f"Weights & Biases takes no run of project {project} ({said}): "
-                "WANDB_MODE=offline keeps it on this machine"
+                f"Weights & Biases refused a run of project {project} ({said}): "
+                "use WANDB_MODE=offline to keep it on this machine"
             ) from error
         self._image, self._table = wandb.Image, wandb.Table
         self._note = folder / "wandb-has.txt"
@@ -53,7 +53,7 @@ class WeightsAndBiases:
             self._run.log({name: self._image(figure)})
 
     def embedding(self, name: str, z: Tensor, metadata: Mapping[str, Sequence[Any]]) -> None:
-        """A table of the metadata and the embedding's columns, which W&B shows as a projection."""
+        """A table of the metadata and the columns of the embedding, which W&B can project."""
         if name not in self._has:
             self._remember(name)
             columns = [*metadata, *(f"z{i}" for i in range(z.size(1)))]
@@ -64,7 +64,7 @@ class WeightsAndBiases:
         self._run.finish()
 
     def _remember(self, what: str) -> None:
-        """Before it is sent: after a kill in between, it is missing rather than there twice."""
+        """Note it before it is sent, so that a kill in between loses it instead of doubling it."""
         self._has.add(what)
         with self._note.open("a", encoding="utf-8") as file:
             file.write(f"{what}\n")

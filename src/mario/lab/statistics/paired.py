@@ -1,15 +1,14 @@
-"""What a set of runs supports: mean and spread, and the difference of two methods run on the same splits and seeds.
+"""Mean and spread of scores, and the difference of two methods that were run on the same splits and seeds.
 
-The split moves a score by more than the method does, so two methods are compared pair by pair: same dataset, split
-and seed. Runs with different seeds on one split still share that split and are not independent draws. The bootstrap
-interval and the Wilcoxon test below treat every pair as independent and are therefore too sure of themselves when
-there are several seeds a split; `BySplit` holds the difference with one value a split, which is the honest count of
-independent draws. Quote both.
+The split changes a score more than the method does, so two methods are compared pair by pair: same dataset, split and
+seed. Runs with different seeds on one split share that split and are not independent. The bootstrap interval and the
+Wilcoxon test below treat every pair as independent, so they are overconfident if there are several seeds per split;
+`BySplit` has the difference with one value per split, which is the number of independent draws. Report both.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +16,18 @@ from scipy import stats
 
 from mario.errors import MarioError
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 PAIR_KEY = ("dataset", "domain", "shift", "setting", "split_seed", "seed")
 
-# Scores are ratios of small counts: 0.9 − 0.8 and 0.7 − 0.6 are the same difference, though not to the last bit, and
-# the Wilcoxon ranks must see them as tied.
+# Scores are ratios of small counts: 0.9 − 0.8 and 0.7 − 0.6 are the same difference, but not to the last bit. Rounding
+# makes them tie in the Wilcoxon ranks.
 _DECIMALS = 12
 
 
 class NothingToPairError(MarioError):
-    """Two sets of results have no run in common."""
+    """Two sets of runs have none in common."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,12 @@ class BySplit:
 class Paired:
     """Differences a − b of n matched pairs.
 
-    ``ci_low`` and ``ci_high`` are the bootstrap interval of the mean difference (None for so few pairs that their
-    resamples cannot reach as far as it should: at 95 %, below five), ``p_wilcoxon`` is two-sided (None for n = 1, where
-    no test exists; 1 if all pairs are tied). ``wins``, ``ties`` and ``losses`` count pairs with a above, equal to and
-    below b. ``side`` is 1 where the ranks of the pairs with a above outweigh those with b, −1 where it is the other way
-    round, and 0 where neither does: the direction that ``p_wilcoxon`` speaks of, which need not be that of the mean.
+    Attributes:
+        ci_low, ci_high: bootstrap interval of the mean difference; None for too few pairs (at 95 %, below five).
+        p_wilcoxon: two-sided; None for n = 1, where no test exists; 1 if all pairs are tied.
+        side: direction of the Wilcoxon test: 1 if the ranks of pairs with a above outweigh the others, −1 if they are
+            outweighed, 0 if neither. It may differ from the sign of the mean.
+        wins, ties, losses: numbers of pairs with a above, equal to and below b.
     """
 
     n: int
@@ -69,9 +72,9 @@ class Paired:
     by_split: BySplit | None
 
     def shown(self, p: float | None, level: float) -> int:
-        """1 or −1 if a is shown above or below b at ``level``; ``p`` is that of the test, or a corrected one.
+        """1 or −1 if a is significantly above or below b at ``level``; ``p`` is that of the test, or a corrected one.
 
-        Where ranks and mean point to different sides, as they may over cases of different scale, neither is shown: 0.
+        It is 0 if ranks and mean have different signs, which can happen over cases of different scale.
         """
         agreed = self.side * self.mean_difference > 0
         return self.side if agreed and p is not None and p < level else 0
@@ -79,7 +82,7 @@ class Paired:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Scores of two methods in the same order; ``keys[i]`` says which run both of the i-th scores are from."""
+    """Scores of two methods in the same order; ``keys[i]`` identifies the i-th pair of runs."""
 
     keys: tuple[tuple[Any, ...], ...]
     a: tuple[float, ...]
@@ -100,9 +103,9 @@ def summarize(values: Iterable[float]) -> Summary:
 
 
 def over_splits(values: Sequence[float], splits: Sequence[Any]) -> BySplit:
-    """Mean and spread with one value a split, where ``splits[i]`` names the split of ``values[i]``.
+    """Mean and spread with one value per split, where ``splits[i]`` names the split of ``values[i]``.
 
-    The spread over splits is that of another draw of the split with many seeds; the spread over runs mixes both.
+    The spread over splits describes another draw of the split with many seeds; the spread over runs mixes both.
 
     Example:
         >>> from mario.lab.statistics.paired import over_splits
@@ -119,7 +122,7 @@ def over_splits(values: Sequence[float], splits: Sequence[Any]) -> BySplit:
 
 
 def in_sds(value: float, mean: float, sd: float | None) -> float | None:
-    """How many standard deviations ``value`` lies above ``mean``; None where there is no spread to measure in.
+    """The distance of ``value`` above ``mean`` in standard deviations; None if there is no spread.
 
     Example:
         >>> from mario.lab.statistics.paired import in_sds
@@ -130,7 +133,7 @@ def in_sds(value: float, mean: float, sd: float | None) -> float | None:
 
 
 def least_p(n: int) -> float:
-    """The smallest two-sided p that Wilcoxon's signed-rank test can give for n pairs: all differences of one sign.
+    """The smallest two-sided p of Wilcoxon's signed-rank test for n pairs, when all differences have one sign.
 
     Example:
         >>> from mario.lab.statistics.paired import least_p
@@ -151,8 +154,8 @@ def paired(
 ) -> Paired:
     """Compare matched scores: ``a[i]`` and ``b[i]`` are of the same split and seed.
 
-    ``splits[i]`` names the split of pair i; without it ``by_split`` is None. The bootstrap resamples pairs with numpy's
-    generator started at ``seed``, so that the same scores give the same interval.
+    ``splits[i]`` names the split of pair i; without it ``by_split`` is None. The bootstrap resamples pairs with a
+    generator seeded with ``seed``, so that the same scores give the same interval.
 
     Example:
         >>> from mario.lab.statistics.paired import paired
@@ -165,7 +168,7 @@ def paired(
         (2, 0.02)
     """
     if len(a) != len(b):
-        raise MarioError(f"a and b must hold one score a pair, got {len(a)} and {len(b)} scores")
+        raise MarioError(f"a and b must hold one score per pair, got {len(a)} and {len(b)} scores")
     if splits is not None and len(splits) != len(a):
         raise MarioError(f"splits must name the split of each of the {len(a)} pairs, got {len(splits)} names")
     if not 0.0 < confidence < 1.0:
@@ -189,26 +192,27 @@ def paired(
     )
 
 
-def pair(results_a: Iterable[Mapping[str, Any]], results_b: Iterable[Mapping[str, Any]], score: str) -> Pairs:
-    """Match two methods' results on dataset, domain, shift, setting, split seed and seed.
+def pair(a: "DataFrame", b: "DataFrame", score: str) -> Pairs:
+    """Match the runs of two methods on dataset, domain, shift, setting, split seed and seed.
 
-    ``score`` is a key of ``result["scores"]``, such as ``"ood_test"``. Runs that only one side has are left out.
+    ``a`` and ``b`` are rows of a :func:`~mario.lab.frame.frame`, ``score`` is one of its columns, such as
+    ``"ood_test"``. Runs that only one side has are left out.
 
     Example:
-        >>> from mario.lab.statistics.paired import pair
-        >>> run = {"dataset": "good-cbas", "setting": "inductive", "split_seed": 0}
-        >>> mario = [run | {"seed": s, "scores": {"ood_test": v}} for s, v in ((0, 0.91), (1, 0.93))]
-        >>> grace = [run | {"seed": s, "scores": {"ood_test": v}} for s, v in ((1, 0.90), (2, 0.88))]
-        >>> pairs = pair(mario, grace, "ood_test")
+        >>> import pandas as pd
+        >>> case = {"dataset": "good-cbas", "domain": "color", "shift": "concept", "setting": "transductive"}
+        >>> scores = {"method": ["mario", "mario", "grace"], "seed": [0, 1, 1], "ood_test": [0.91, 0.93, 0.9]}
+        >>> runs = pd.DataFrame(scores).assign(**case, split_seed=0)
+        >>> pairs = pair(runs[runs.method == "mario"], runs[runs.method == "grace"], "ood_test")
         >>> pairs.a, pairs.b
         ((0.93,), (0.9,))
     """
-    scores_a, scores_b = _by_key("results_a", results_a, score), _by_key("results_b", results_b, score)
+    scores_a, scores_b = _by_key("a", a, score), _by_key("b", b, score)
     keys = tuple(key for key in scores_a if key in scores_b)
     if not keys:
         raise NothingToPairError(
-            f"results_a and results_b ({len(scores_a)} and {len(scores_b)} runs with a score {score!r}) share no run; "
-            f"to be paired, two runs must agree in {', '.join(PAIR_KEY)}"
+            f"a and b ({len(scores_a)} and {len(scores_b)} runs with a score {score!r}) have no run in common; "
+            f"paired runs must agree in {', '.join(PAIR_KEY)}"
         )
     return Pairs(
         keys=keys,
@@ -219,7 +223,7 @@ def pair(results_a: Iterable[Mapping[str, Any]], results_b: Iterable[Mapping[str
 
 
 def holm(pvalues: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down adjustment for several tests at once (Holm, 1979); None stays None and is not counted.
+    """Holm's step-down adjustment for several tests (Holm, 1979); None stays None and does not count.
 
     Example:
         >>> from mario.lab.statistics.paired import holm
@@ -255,11 +259,11 @@ def _bootstrap(
 ) -> tuple[float, float] | tuple[None, None]:
     """The expanded percentile interval (Hesterberg, The American Statistician 2015).
 
-    The plain one is too narrow by √((n−1)/n) and by normal instead of t quantiles, which is a third for five pairs.
+    The plain percentile interval is too narrow by √((n−1)/n), and by normal instead of t quantiles: a third for n = 5.
     """
     n = len(difference)
     tail = float(stats.norm.cdf(np.sqrt(n / (n - 1)) * stats.t.ppf((1.0 - confidence) / 2.0, n - 1))) if n > 1 else 0.0
-    if tail < float(n) ** -n:  # resamples do not reach as far: the least and the greatest of n have that chance each
+    if tail < float(n) ** -n:  # too few resamples: the least and the greatest of n have this probability each
         return None, None
     drawn = np.random.default_rng(seed).integers(len(difference), size=(resamples, len(difference)))
     low, high = np.quantile(difference[drawn].mean(axis=1), [tail, 1.0 - tail])
@@ -267,9 +271,9 @@ def _bootstrap(
 
 
 def _wilcoxon(difference: NDArray[np.float64]) -> tuple[float | None, int]:
-    """Exact two-sided p of the signed-rank test, and its side; pairs without a difference are left out, as by Wilcoxon.
+    """Exact two-sided p of the signed-rank test, and its side; tied pairs are left out, as Wilcoxon does.
 
-    Scores are ratios of small counts and often tie, for which scipy has either an approximation or a slow enumeration.
+    Scores are ratios of small counts and often tie. For ties scipy has an approximation or a slow enumeration.
     """
     known = difference[difference != 0]
     ranks = np.rint(2 * stats.rankdata(np.abs(known))).astype(int)  # twice the ranks: ties have halves
@@ -285,17 +289,14 @@ def _wilcoxon(difference: NDArray[np.float64]) -> tuple[float | None, int]:
     return p if len(difference) > 1 else None, int(np.sign(2 * positive - total))
 
 
-def _by_key(argument: str, results: Iterable[Mapping[str, Any]], score: str) -> dict[tuple[Any, ...], float]:
+def _by_key(argument: str, runs: "DataFrame", score: str) -> dict[tuple[Any, ...], float]:
+    scored = runs[runs[score].notna()]
     found: dict[tuple[Any, ...], float] = {}
-    for result in results:
-        key = tuple(result.get(name) for name in PAIR_KEY)
-        value = result.get("scores", {}).get(score)
-        if value is None:
-            continue
-        if key in found:
+    for *key, value in scored[[*PAIR_KEY, score]].itertuples(index=False, name=None):
+        if tuple(key) in found:
             raise MarioError(
-                f"{argument} holds two runs with {', '.join(f'{n}={v}' for n, v in zip(PAIR_KEY, key, strict=True))}; "
-                "give the results of one method and one encoder"
+                f"{argument} has two runs with {', '.join(f'{n}={v}' for n, v in zip(PAIR_KEY, key, strict=True))}; "
+                "pass the runs of one method and one encoder"
             )
-        found[key] = float(value)
+        found[tuple(key)] = float(value)
     return found

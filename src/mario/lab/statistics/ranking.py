@@ -1,8 +1,8 @@
 """Methods compared over many cases at once by their ranks (Demšar, 2006, "Statistical Comparisons of Classifiers over
 Multiple Data Sets").
 
-Scores of different datasets have different scales and cannot be averaged; ranks can. Friedman's test says whether the
-methods differ at all, and Nemenyi's critical difference how far apart two average ranks must be to differ.
+Scores of different datasets have different scales and cannot be averaged; ranks can. Friedman's test decides whether
+the methods differ at all, and Nemenyi's critical difference is the difference of average ranks that is significant.
 """
 
 import math
@@ -14,7 +14,7 @@ from scipy import stats
 
 from mario.errors import MarioError
 
-# 0.8 and 0.1 + 0.7 are one score and share a rank.
+# 0.8 and 0.1 + 0.7 are the same score and share a rank.
 _DECIMALS = 12
 
 
@@ -23,8 +23,8 @@ class Ranking:
     """Average ranks of methods over blocks (cases, or pairs of split and seed), the best first.
 
     ``average[i]`` is the average rank of ``methods[i]``, 1 for one that is best everywhere. Two methods differ at level
-    ``alpha`` if their average ranks are more than ``critical_difference`` apart; ``groups`` are the largest sets of
-    neighbors that do not, best first. ``blocks`` were counted, ``left_out`` were not: each with the methods it lacks.
+    ``alpha`` if their average ranks differ by more than ``critical_difference``; ``groups`` are the largest sets of
+    neighbors that do not, best first. ``blocks`` were counted; ``left_out`` maps the others to what they lack.
     ``chi2`` and ``p_friedman`` are Friedman's, corrected for ties (p is 1 if all methods tie in every block).
     """
 
@@ -44,8 +44,8 @@ def average_ranks(
 ) -> Ranking:
     """Rank methods within each block, 1 for the highest score and the mean rank for ties, and average over blocks.
 
-    ``scores`` maps a block to the score of each method in it. ``methods`` are those to compare, by default all that
-    appear; only blocks that have a score of every one of them count.
+    ``scores`` maps a block to the score of each method in it. ``methods`` are those to compare, by default all; only
+    blocks with a score of every one of them count.
 
     Example:
         >>> from mario.lab.statistics.ranking import average_ranks
@@ -126,7 +126,7 @@ def critical_difference(methods: int, blocks: int, *, alpha: float = 0.05) -> fl
 
 
 def _groups(named: Sequence[tuple[str, float]], difference: float) -> tuple[tuple[str, ...], ...]:
-    """The largest runs of two or more neighbors whose ends are no further apart than ``difference``."""
+    """The longest runs of two or more neighbors whose ends differ by at most ``difference``."""
     groups: list[tuple[str, ...]] = []
     reached = 0
     for first, (_, rank) in enumerate(named):

@@ -1,7 +1,7 @@
-"""The figures of the paper's tables, to stand beside our own.
+"""The numbers in the paper's tables, to compare with ours.
 
-``paper.toml`` holds them as printed. What the paper shows only as a plot (the inductive setting, Amazon-Photo,
-Elliptic) has no figure here.
+``paper.toml`` has them as printed. Results that the paper shows only as a plot (the inductive setting, Amazon-Photo,
+Elliptic) are missing.
 """
 
 import tomllib
@@ -15,9 +15,9 @@ from mario.errors import MarioError
 
 @dataclass(frozen=True)
 class Figure:
-    """One cell of one of the paper's tables, in percent as printed.
+    """The number in one cell of the paper's tables, in percent as printed.
 
-    ``mean`` and ``sd`` are ``None`` where the paper prints OOM: the method ran out of the authors' 24 GB.
+    ``mean`` and ``sd`` are ``None`` where the paper prints OOM: the authors' 24 GB of memory were not enough.
     """
 
     mean: float | None
@@ -34,8 +34,8 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A figure with everything that says which runs it sums up. ``shift`` and ``setting`` are None in Table 7."""
+class PrintedCell:
+    """A number in the paper and the runs that it summarizes. ``shift`` and ``setting`` are None in Table 7."""
 
     dataset: str
     domain: str
@@ -48,8 +48,8 @@ class Cell:
 
 
 @cache
-def cells() -> tuple[Cell, ...]:
-    """Every cell of Tables 2, 3, 4, 5, 7 and 8 of the paper, in the order of print.
+def cells() -> tuple[PrintedCell, ...]:
+    """Every cell of Tables 2, 3, 4, 5, 7 and 8 of the paper, in order.
 
     Example:
         >>> from mario.lab.studies.paper import cells
@@ -63,7 +63,7 @@ def cells() -> tuple[Cell, ...]:
             for place, value in zip(table["columns"], printed, strict=True):
                 dataset, domain, column = place.split("/")
                 found.append(
-                    Cell(
+                    PrintedCell(
                         dataset=dataset,
                         domain=domain,
                         shift=table.get("shift"),
@@ -88,10 +88,10 @@ def figure(
     encoder: str = "gcn",
     table: str = "",
 ) -> Figure | None:
-    """The paper's figure for one method in one column (``"id"`` or ``"ood"``), or None if no table has it.
+    """The paper's number for one method in one column (``"id"`` or ``"ood"``), or None if no table has it.
 
-    Some cells are printed in several tables; the figure is of ``table`` (``"Table 4"``) if that is one of them, or of
-    the first. ``domain`` and ``shift`` may be left out where the paper has one only.
+    Some cells are printed in several tables; ``table`` (``"Table 4"``) chooses one of them, otherwise it is the first.
+    ``domain`` and ``shift`` are optional where the paper has only one.
 
     Example:
         >>> from mario.lab.studies import paper

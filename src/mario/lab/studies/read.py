@@ -1,8 +1,8 @@
 """Studies as files.
 
-``studies/NAME.toml`` says which datasets, shifts, settings, methods and variants, and what to show; ``schedules.toml``
-how long each dataset is trained and with how many seeds. docs/experiments.md has the format, which a study of one's own
-has too.
+``studies/NAME.toml`` lists datasets, shifts, settings, methods and variants, and what to show; ``schedules.toml`` says
+how long each dataset is trained and with how many seeds. docs/experiments.md describes the format, which also holds for
+your own studies.
 """
 
 import difflib
@@ -10,7 +10,6 @@ import functools
 import itertools
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,8 @@ from mario.datasets import CATALOG, DatasetCard, find as find_dataset
 from mario.errors import MarioError
 from mario.files import read_text
 from mario.graphs.rules import SETTINGS, choose
-from mario.lab.studies.study import PAPER, SHOWN, Case, Row, Study
+from mario.lab.case import Case
+from mario.lab.studies.study import PAPER, Schedule, Study, StudyCase, StudyRow, row_spec
 from mario.methods import REGISTRY, find
 
 OTHERS = "*"
@@ -36,7 +36,7 @@ _ROW_KEYS = ("label", "method", "given", "paper")
 
 
 def study_names() -> tuple[str, ...]:
-    """The studies that come with mario: those of the paper in its order, then the others."""
+    """The studies that are part of mario: those of the paper in its order, then the others."""
     there = (entry.name for entry in (files("mario.lab") / "studies").iterdir())
     return (*PAPER, *sorted({name.removesuffix(".toml") for name in there if name.endswith(".toml")} - {*PAPER}))
 
@@ -57,15 +57,15 @@ def find_study(name: str) -> Study:
         near = difflib.get_close_matches(name, study_names(), n=1)
         meant = f"did you mean '{near[0]}'? " if near else ""
         raise MarioError(
-            f"there is no study '{name}'; {meant}there are {', '.join(study_names())}, all (the paper's), and any "
-            "file of your own that ends in .toml"
+            f"there is no study '{name}'; {meant}choose {', '.join(study_names())}, all (the paper's), or your own "
+            "file that ends in .toml"
         )
     text = (files("mario.lab") / "studies" / f"{name}.toml").read_text(encoding="utf-8")
     return read_study(name, text, f"{name}.toml")
 
 
 def find_studies(names: Iterable[str]) -> list[Study]:
-    """The studies of these names or files, each once; ``all`` is every one of the paper."""
+    """The studies with these names or files, each once; ``all`` is every study of the paper."""
     wanted = itertools.chain.from_iterable(PAPER if name == "all" else (name,) for name in names)
     found = [find_study(name) for name in dict.fromkeys(wanted)]
     for one, other in itertools.combinations(found, 2):
@@ -75,7 +75,7 @@ def find_studies(names: Iterable[str]) -> list[Study]:
 
 
 def read_study(name: str, text: str, where: str) -> Study:
-    """The study that ``text``, the content of a TOML file, describes; ``where`` stands in errors."""
+    """The study that ``text``, the content of a TOML file, describes; ``where`` names the file in errors."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -85,16 +85,14 @@ def read_study(name: str, text: str, where: str) -> Study:
     shared = {key: table[key] for key in shared_keys if key in table}
     listed = _list(table, "cases", where)
     if not listed:
-        raise MarioError(f"{where} needs cases: docs/experiments.md has the form")
+        raise MarioError(f"{where} needs cases: see docs/experiments.md")
     for case in listed:
         _check_keys(case, _CASE_KEYS, f"a case of {where}")
     show = tuple(_list(table, "show", where)) if "show" in table else ("table",)
-    for shown in show:
-        choose(f"show in {where}", shown, SHOWN)
     levels = {_card(c, where).level for c in listed}
     named = _list(table, "rows", where)
-    if not named and "table" in show:  # what shows no scores of methods may have none
-        raise MarioError(f"{where} needs rows: docs/experiments.md has the form")
+    if not named and "table" in show:  # a study that shows no scores needs no rows
+        raise MarioError(f"{where} needs rows: see docs/experiments.md")
     grid = table.get("grid", {})
     if not isinstance(grid, dict) or not all(isinstance(values, list) and values for values in grid.values()):
         raise MarioError(f"grid in {where} must be a table with a list of values for each setting, got {grid!r}")
@@ -121,59 +119,65 @@ def read_study(name: str, text: str, where: str) -> Study:
 
 
 def _case(
-    shared: Mapping[str, Any], own: Mapping[str, Any], rows: Sequence[Row], others: Sequence[str], where: str
-) -> Case:
+    shared: Mapping[str, Any], own: Mapping[str, Any], rows: Sequence[StudyRow], others: Sequence[str], where: str
+) -> StudyCase:
     card = _card(own, where)
     shift = choose(f"shift of {card.name} in {where}", {**shared, **own}.get("shift", card.default_shift), card.shifts)
-    told: dict[str, Any] = {"given": {}, "quick": {"given": {}}}
-    for layer in (*_schedule(card.identity, shift), shared, own):
+    read: dict[str, Any] = {"given": {}, "quick": {"given": {}}}
+    for layer in (*_schedule_layers(card.identity, shift), shared, own):
         quick = layer.get("quick", {})
         _check_keys(quick, _QUICK_KEYS, f"quick in {where}")
         for part in (layer, quick):
             _check_given(part, where)
-        told = {
-            **told,
+        read = {
+            **read,
             **layer,
-            "given": {**told["given"], **layer.get("given", {})},
-            "quick": {**told["quick"], **quick, "given": {**told["quick"]["given"], **quick.get("given", {})}},
+            "given": {**read["given"], **layer.get("given", {})},
+            "quick": {**read["quick"], **quick, "given": {**read["quick"]["given"], **quick.get("given", {})}},
         }
     labels = [row.label for row in rows]
-    named = [label for name in _list(told, "rows", where) for label in (others if name == OTHERS else [name])]
+    named = [label for name in _list(read, "rows", where) for label in (others if name == OTHERS else [name])]
     for label in named:
         choose(f"row of a case in {where}", label, tuple(labels))
     for key in ("matched", "one_split"):
-        if not isinstance(told.get(key, False), bool):
-            raise MarioError(f"{key} in {where} must be true or false, got {told[key]!r}")
-    if told.get("one_split") and "splits" in told:
+        if not isinstance(read.get(key, False), bool):
+            raise MarioError(f"{key} in {where} must be true or false, got {read[key]!r}")
+    if read.get("one_split") and "splits" in read:
         raise MarioError(f"{where} has one_split and splits for {card.name}: leave one of them out")
-    for part in (told, told["quick"]):
+    for part in (read, read["quick"]):
         for key in ("seeds", "splits", "checkpoints", "epochs"):
             if key in part and (key, part[key]) != ("epochs", "own"):
                 _check_count(key, part[key], where)
         if "epochs" in part["given"]:
-            raise MarioError(f"given in {where} has epochs: one schedule is for all rows, so say epochs of the case")
-    quick = {key: None if (key, value) == ("epochs", "own") else value for key, value in told["quick"].items()}
-    domain = told.get("domain", card.domains[0])
-    return Case(
-        dataset=card.identity,
-        domain=choose(f"domain of {card.name} in {where}", domain, card.domains),
-        shift=shift,
-        setting=choose(f"setting in {where}", told.get("setting", card.setting), SETTINGS),
-        seeds=told["seeds"],
-        one_split=bool(told.get("one_split", False)),
-        splits=told.get("splits"),
-        epochs=None if told["epochs"] == "own" else told["epochs"],
-        checkpoints=told["checkpoints"],
-        given=told["given"],
+            raise MarioError(f"given in {where} has epochs: all rows share one schedule, so give epochs of the case")
+    return StudyCase(
+        case=Case(
+            dataset=card.identity,
+            domain=choose(f"domain of {card.name} in {where}", read.get("domain", card.domains[0]), card.domains),
+            shift=shift,
+            setting=choose(f"setting in {where}", read.get("setting", card.setting), SETTINGS),
+        ),
+        schedule=_schedule(read),
+        quick=_schedule({**read, **read["quick"], "given": {**read["given"], **read["quick"]["given"]}}),
         rows=tuple(label for label in labels if label in named),
-        matched=bool(told.get("matched", False)),
-        quick=quick,
+        matched=read.get("matched", False),
+    )
+
+
+def _schedule(read: Mapping[str, Any]) -> Schedule:
+    return Schedule(
+        seeds=read["seeds"],
+        one_split=read.get("one_split", False),
+        splits=read.get("splits"),
+        epochs=None if read["epochs"] == "own" else read["epochs"],
+        checkpoints=read["checkpoints"],
+        given=read["given"],
     )
 
 
 def _rows(
     listed: Sequence[Any], grid: Mapping[str, Sequence[Any]], levels: Iterable[str], where: str
-) -> tuple[tuple[Row, ...], list[str]]:
+) -> tuple[tuple[StudyRow, ...], list[str]]:
     """The rows of a study, and the labels of those that it does not name."""
     entries: list[Any] = [
         {"label": entry, "method": entry, "paper": entry} if isinstance(entry, str) else entry for entry in listed
@@ -185,54 +189,47 @@ def _rows(
         _check_given(entry, where)
         for key in ("label", "method", "paper"):
             if not isinstance(entry.get(key, ""), str):
-                raise MarioError(f"{key} of a row in {where} must be a word, got {entry[key]!r}")
+                raise MarioError(f"{key} of a row in {where} must be a string, got {entry[key]!r}")
     named = {entry.get("method", entry.get("label")) for entry in entries}
-    rows: list[Row] = []
+    rows: list[StudyRow] = []
     others: list[str] = []
     for entry in entries:
         if entry.get("label") == OTHERS:
             others = [m for m, cls in REGISTRY.items() if m not in named and set(levels) <= set(cls.levels)]
-            rows += [Row(label=method, method=method) for method in others]
+            rows += [StudyRow(label=method, method=method) for method in others]
             continue
         label = str(entry.get("label") or entry.get("method"))
         method = str(entry.get("method") or label)
         find(method)
-        row = Row(label=label, method=method, given=entry.get("given", {}), paper=entry.get("paper", label))
-        rows += _cells(row, grid) if grid else [row]
+        row = StudyRow(label=label, method=method, given=entry.get("given", {}), paper=entry.get("paper", label))
+        rows += _grid_rows(row, grid) if grid else [row]
     _check_once((row.label for row in rows), f"row in {where}")
     return tuple(rows), others
 
 
-def _cells(row: Row, grid: Mapping[str, Sequence[Any]]) -> list[Row]:
+def _grid_rows(row: StudyRow, grid: Mapping[str, Sequence[Any]]) -> list[StudyRow]:
     """The row at every point of the grid."""
-    cells = []
+    rows = []
     for values in itertools.product(*grid.values()):
         point = dict(zip(grid, values, strict=True))
         label = ", ".join([row.label, *(f"{k}={v}" for k, v in point.items())])
-        cells.append(Row(label=label, method=row.method, given={**row.given, **point}))
-    return cells
+        rows.append(StudyRow(label=label, method=row.method, given={**row.given, **point}))
+    return rows
 
 
 def _check_settings(study: Study, where: str) -> None:
-    """Raise what a run would raise: a method that cannot embed the data, a setting that a method does not have."""
+    """Raise early what a run would raise: a method that cannot embed the data, or a setting that a method lacks."""
     for case in study.cases:
-        for form in (replace(case, seeds=1), replace(case.smaller(), seeds=1)):
-            for planned in replace(study, cases=(form,)).jobs():
+        for schedule in (case.schedule, case.quick):
+            for row in study.rows_of(case):
                 try:
-                    planned.job.plan()
+                    row_spec(case, schedule, row)
                 except MarioError as error:
-                    raise MarioError(f"{where}, {case.name}, {planned.row.label}: {error}") from None
+                    raise MarioError(f"{where}, {case.name}, {row.label}: {error}") from None
 
 
-def _card(case: Mapping[str, Any], where: str) -> DatasetCard:
-    try:
-        return find_dataset(str(case.get("dataset"))).card
-    except MarioError as error:
-        raise MarioError(f"dataset in {where}: {error}") from None
-
-
-def _schedule(dataset: str, shift: str) -> tuple[dict[str, Any], ...]:
-    """What schedules.toml says of all datasets, of this one, and of it under this shift."""
+def _schedule_layers(dataset: str, shift: str) -> tuple[dict[str, Any], ...]:
+    """The entries of schedules.toml for all datasets, for this one, and for this one under this shift."""
     schedules = _schedules()
     own = schedules.get(dataset, {})
     return schedules["default"], {key: own[key] for key in own if key in _SCHEDULE_KEYS}, own.get(shift, {})
@@ -250,6 +247,13 @@ def _schedules() -> dict[str, Any]:
     return schedules
 
 
+def _card(case: Mapping[str, Any], where: str) -> DatasetCard:
+    try:
+        return find_dataset(str(case.get("dataset"))).card
+    except MarioError as error:
+        raise MarioError(f"dataset in {where}: {error}") from None
+
+
 def _list(table: Mapping[str, Any], key: str, where: str) -> list[Any]:
     value = table.get(key, [])
     if not isinstance(value, list):
@@ -263,7 +267,7 @@ def _check_keys(table: Any, known: Sequence[str], where: str) -> None:
     for key in table:
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known)}"
+            hint = f"did you mean '{near[0]}'?" if near else f"use {', '.join(known)}"
             raise MarioError(f"{where} has an unknown key '{key}'; {hint}")
 
 
@@ -281,5 +285,5 @@ def _check_once(names: Iterable[str], what: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise MarioError(f"the {what} '{name}' is there twice: each needs a name of its own")
+            raise MarioError(f"the {what} '{name}' appears twice: each needs its own name")
         seen.add(name)

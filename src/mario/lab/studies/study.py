@@ -1,13 +1,14 @@
-"""A study: one table or figure of the paper as data, and the runs that it takes. `study_files` reads them."""
+"""A study: one table or figure of the paper as data, and its runs. `read` has the file format."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mario.datasets import find as find_dataset
 from mario.errors import MarioError
+from mario.lab.case import Case
 from mario.lab.presets import Evaluation, complete_settings, file_settings
 from mario.lab.runs.job import Job
+from mario.lab.spec import RunSpec
 from mario.methods import find
 
 PAPER = (
@@ -27,21 +28,15 @@ PAPER = (
     "other-methods",
     "tsne-id-ood",
 )
-"""The paper's tables and figures, in its order: what ``all`` stands for."""
-
-SHOWN = (
-    *("table", "ranks", "boxes", "bars", "grid", "curves", "invariance", "map", "map-id-ood", "label-rates"),
-    "validation",
-)
-"""What a study may ask to be shown."""
+"""The paper's tables and figures, in its order: the meaning of ``all``."""
 
 STEPS = 10
-"""Optimizer steps an epoch, the same for all methods, unless a case says otherwise."""
+"""Optimizer steps per epoch, the same for all methods, unless a case says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """A method, or a variant of one. ``paper`` is the name of its row in the paper's tables, where it has one."""
+class StudyRow:
+    """A method, or a variant of one. ``paper`` is the name of its row in the paper's tables, if it has one."""
 
     label: str
     method: str
@@ -50,66 +45,61 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
-    """A dataset under a shift, and on which schedule it is trained: the same steps and checkpoints for every row.
+class Schedule:
+    """How long the rows of a case are trained, and on which splits and seeds: the same for every row.
 
-    ``rows`` are labels of the study's rows; none is all of them. ``epochs`` of ten steps; None is each method's own
-    number of steps. Methods have the settings of their own files, or, where ``matched``, those of MARIO as far as they
-    know them. ``quick`` is what the smaller form of the case has instead.
+    Attributes:
+        seeds: number of seeds.
+        one_split: whether all seeds share the first split. Otherwise each seed has its own.
+        splits: number of splits, each combined with every seed, to separate the spread of the two.
+        epochs: epochs of ten steps; ``None`` for each method's own number.
+        checkpoints: evaluations per run.
+        given: settings of every row.
     """
 
-    dataset: str
-    domain: str
-    shift: str
-    setting: str
     seeds: int
     one_split: bool = False
     splits: int | None = None
     epochs: int | None
     checkpoints: int
     given: Mapping[str, Any] = field(default_factory=dict)
-    rows: tuple[str, ...] = ()
-    matched: bool = False
-    quick: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        card = find_dataset(self.dataset).card
-        several = len([domain for domain in card.domains if domain not in card.parts]) > 1
-        domain = self.domain if several or self.domain != card.domains[0] else ""
-        setting = self.setting if self.setting != card.setting else ""
-        return "-".join(part for part in (card.name, domain, self.shift, setting) if part)
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Split seed and seed of each run of a row: each seed with a split of its own; with ``one_split`` all with the
-        first; with ``splits`` all of them on each of so many, which tells the spread of the one from that of the other.
-        """
+        """Split seed and seed of each run of a row."""
         if self.splits is not None:
             return tuple((split, seed) for seed in range(self.seeds) for split in range(self.splits))
         return tuple((0 if self.one_split else seed, seed) for seed in range(self.seeds))
 
-    def smaller(self) -> "Case":
-        """The quick form: every row, with fewer seeds and steps."""
-        changed = {**self.quick, "given": {**self.given, **self.quick.get("given", {})}}
-        return replace(self, **changed, quick={})
-
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedJob:
-    """A job with the case and the row that it is of."""
+class StudyCase:
+    """A case of a study and its schedule.
+
+    Attributes:
+        case: the dataset and its shift.
+        schedule: of the full form; ``quick`` is that of the quick form.
+        rows: labels of the study's rows that it has; empty for all.
+        matched: whether methods have the settings of MARIO as far as they know them, instead of their own presets.
+    """
 
     case: Case
-    row: Row
-    job: Job
+    schedule: Schedule
+    quick: Schedule
+    rows: tuple[str, ...] = ()
+    matched: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.case.name
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
     """One table or figure: what is run, and what is shown of it.
 
-    Every row is compared with ``reference``; what is said in words is said of ``subject``. An ``open`` study has a row
-    for every method that is registered.
+    Every row is compared with ``reference``; statements in words are about ``subject``. An ``open`` study has a row for
+    every registered method.
     """
 
     name: str
@@ -119,8 +109,8 @@ class Study:
     reference: str | None = "grace"
     subject: str | None = "mario"
     note: str = ""
-    rows: tuple[Row, ...] = ()
-    cases: tuple[Case, ...] = ()
+    rows: tuple[StudyRow, ...] = ()
+    cases: tuple[StudyCase, ...] = ()
     open: bool = False
 
     def jobs(
@@ -130,50 +120,51 @@ class Study:
         datasets: Sequence[str] = (),
         methods: Sequence[str] = (),
         quick: bool = False,
-    ) -> list[PlannedJob]:
+    ) -> list[Job]:
         """Every run, case by case, seed by seed and row by row.
 
         Args:
-            seeds: how many runs a row has, instead of the number of each case.
-            datasets: datasets, or names of cases, to keep; all if there are none.
+            seeds: number of seeds per row, instead of the number of each case.
+            datasets: datasets, or names of cases, to keep; all if empty.
             methods: labels or methods of rows to keep, also where a case leaves them out; an open study makes a row
                 of any other method that embeds what the case has, nodes or graphs.
-            quick: the smaller form.
+            quick: whether to take the quick form.
 
         Example:
             >>> from mario.lab.studies.read import find_study
             >>> study = find_study("table-concept")
             >>> jobs = study.jobs(datasets=["good-cbas"], methods=["erm", "mario"], seeds=2)
-            >>> [(planned.job.label, planned.job.split_seed, planned.job.seed) for planned in jobs]
+            >>> [(job.label, job.spec.split_seed, job.spec.seed) for job in jobs]
             [('erm', 0, 0), ('mario', 0, 0), ('erm', 1, 1), ('mario', 1, 1)]
         """
         found = []
         for case in self.kept_cases(datasets):
-            chosen = case.smaller() if quick else case
+            schedule = case.quick if quick else case.schedule
             if seeds is not None:
-                chosen = replace(chosen, seeds=seeds)
-            rows = self.rows_of(chosen, methods)
-            given = {row.label: _given(chosen, row) for row in rows}
+                schedule = replace(schedule, seeds=seeds)
+            rows = self.rows_of(case, methods)
+            specs = {row.label: row_spec(case, schedule, row) for row in rows}  # its runs differ only in their seeds
             found += [
-                PlannedJob(case=chosen, row=row, job=_job(chosen, row, given[row.label], *pair))
-                for pair in chosen.pairs
+                Job(spec=replace(specs[row.label], split_seed=split_seed, seed=seed), label=row.label, paper=row.paper)
+                for split_seed, seed in schedule.pairs
                 for row in rows
             ]
         return found
 
-    def kept_cases(self, datasets: Sequence[str] = ()) -> list[Case]:
-        """The cases of these datasets, or of these names; all of them if none is given."""
-        return [case for case in self.cases if not datasets or {case.dataset, case.name} & set(datasets)]
+    def kept_cases(self, datasets: Sequence[str] = ()) -> list[StudyCase]:
+        """The cases of these datasets, or with these names; all if none is given."""
+        return [case for case in self.cases if not datasets or {case.case.dataset, case.name} & set(datasets)]
 
-    def rows_of(self, case: Case, methods: Sequence[str] = ()) -> list[Row]:
+    def rows_of(self, case: StudyCase, methods: Sequence[str] = ()) -> list[StudyRow]:
         """The rows of a case, or those of the study that ``methods`` name."""
         if not methods:
             return [row for row in self.rows if not case.rows or row.label in case.rows]
         kept = [row for row in self.rows if {row.label, row.method} & set(methods)]
         if self.open:
             there = {name for row in kept for name in (row.label, row.method)}
-            level = find_dataset(case.dataset).card.level
-            kept += [Row(label=name, method=name) for name in methods if name not in there and _embeds(name, level)]
+            level = case.case.card.level
+            more = [name for name in methods if name not in there and _embeds(name, level)]
+            kept += [StudyRow(label=name, method=name) for name in more]
         return kept
 
 
@@ -184,35 +175,41 @@ def _embeds(method: str, level: str) -> bool:
         return False
 
 
-def matched_settings(method: str, dataset: str, domain: str, shift: str, reference: str = "mario") -> dict[str, Any]:
-    """The settings of ``reference`` as far as ``method`` has them, so that only what the method adds differs.
+def matched_settings(method: str, case: Case, reference: str = "mario") -> dict[str, Any]:
+    """The settings of ``reference`` as far as ``method`` has them, so that only the parts of the method differ.
 
     A supervised method keeps its own: it has another loss and needs another learning rate.
     """
     cls = find(method)
     if cls.supervised:
-        return file_settings(method, dataset, domain, shift)
+        return file_settings(method, case.dataset, case.domain, case.shift)
     known = {f.name for f in cls.fields()} | set(Evaluation.__dataclass_fields__)
-    return {k: v for k, v in file_settings(reference, dataset, domain, shift).items() if k in known}
+    preset = file_settings(reference, case.dataset, case.domain, case.shift)
+    return {k: v for k, v in preset.items() if k in known}
 
 
-def _given(case: Case, row: Row) -> dict[str, Any]:
-    place = (row.method, case.dataset, case.domain, case.shift)
-    matched = matched_settings(*place) if case.matched else {}
-    base = {**matched, **case.given, "checkpoints": case.checkpoints}
-    if case.epochs is None:
+def row_spec(case: StudyCase, schedule: Schedule, row: StudyRow) -> RunSpec:
+    """The run of ``row`` on ``case`` with the first split seed and seed."""
+    return RunSpec.plan(case.case, row.method, given=_given(case, schedule, row))
+
+
+def _given(case: StudyCase, schedule: Schedule, row: StudyRow) -> dict[str, Any]:
+    matched = matched_settings(row.method, case.case) if case.matched else {}
+    base = {**matched, **schedule.given, "checkpoints": schedule.checkpoints}
+    if schedule.epochs is None:
         return {**base, **row.given}
-    steps = int(case.given.get("steps_per_epoch", STEPS))
+    steps = int(schedule.given.get("steps_per_epoch", STEPS))
     base = {key: value for key, value in base.items() if key not in ("epochs", "steps_per_epoch")}
-    own = complete_settings(*place, base)
-    schedule = {"epochs": case.epochs, "steps_per_epoch": steps}
-    rescaled = {key: value for key, value in _rescaled(own, case.epochs, steps).items() if key not in case.given}
-    return {**base, **schedule, **rescaled, **row.given}
+    own = complete_settings(row.method, case.case.dataset, case.case.domain, case.case.shift, base)
+    length = {"epochs": schedule.epochs, "steps_per_epoch": steps}
+    rescaled = _rescaled(own, schedule.epochs, steps)
+    kept = {key: value for key, value in rescaled.items() if key not in schedule.given}
+    return {**base, **length, **kept, **row.given}
 
 
 def _rescaled(own: Mapping[str, Any], epochs: int, steps: int) -> dict[str, Any]:
-    """What a method counts in steps or epochs, so that it takes the same share of this schedule as of its own."""
-    share = epochs * steps / (own["epochs"] * own["steps_per_epoch"])
+    """Settings that count steps or epochs, rescaled to the same share of this schedule as of the method's own."""
+    share: float = epochs * steps / (own["epochs"] * own["steps_per_epoch"])
 
     def scaled(count: int) -> int:
         return max(1, round(count * share))
@@ -223,17 +220,3 @@ def _rescaled(own: Mapping[str, Any], epochs: int, steps: int) -> dict[str, Any]
     if own["patience"]:
         changed["patience"] = max(1, round(own["patience"] * epochs / own["epochs"]))
     return changed
-
-
-def _job(case: Case, row: Row, given: Mapping[str, Any], split_seed: int, seed: int) -> Job:
-    return Job(
-        dataset=case.dataset,
-        method=row.method,
-        domain=case.domain,
-        shift=case.shift,
-        setting=case.setting,
-        split_seed=split_seed,
-        seed=seed,
-        given=given,
-        label=row.label,
-    )

@@ -1,16 +1,17 @@
-"""What a tuning is: which settings of which method, on what, over which ranges, and where its trials are kept."""
+"""A tuning: the settings to search, their ranges, the case, and where the trials are kept."""
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from torch_geometric.data import Data
 
-from mario.datasets import find as find_dataset
 from mario.errors import MarioError
-from mario.lab.runs.execute import Run
+from mario.lab.case import Case
+from mario.lab.runs.execute import load_data
+from mario.lab.spec import RunSpec
 from mario.lab.tune.search_space import Between, Space, grid_of, search_space, spread
 from mario.lab.tune.storage import storage_url
 from mario.methods.base import choose_device
@@ -21,16 +22,29 @@ TRIALS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """What is tuned, on what, over which ranges, and where it is kept. :meth:`plan` makes one."""
+    """A search for settings of ``method`` on ``case``. :meth:`plan` makes one.
 
-    dataset: str
-    domain: str
-    shift: str
-    setting: str
+    Attributes:
+        space: the ranges to search.
+        given: settings that all trials share.
+        seeds: runs per trial, whose scores are averaged; each has its own split and seed, starting at 0.
+        select: the validation score that decides.
+        sampler: ``tpe``, ``random``, or ``grid``: the paper's grid.
+        pruner: ``median`` stops a trial that is below the median of the others at a checkpoint; ``none`` does not.
+        trials: total number, including earlier calls and other machines.
+        name: of the study.
+        storage: a database URL.
+        folder: of the runs.
+        root: folder of raw files to look in first.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        heartbeat: seconds between heartbeats of a worker; a trial is tried again after six missed ones.
+    """
+
+    case: Case
     method: str
     space: Space
     given: Mapping[str, Any] = field(default_factory=dict)
-    pairs: tuple[tuple[int, int], ...] = ((0, 0),)
+    seeds: int = 1
     select: str = "ood_val"
     sampler: str = "tpe"
     pruner: str = "median"
@@ -42,122 +56,94 @@ class Tuning:
     device: str = "auto"
     heartbeat: int = 10
 
+    def __post_init__(self) -> None:
+        for what, allowed in (("sampler", SAMPLERS), ("pruner", PRUNERS), ("select", SELECT)):
+            if (value := getattr(self, what)) not in allowed:
+                raise MarioError(f"{what} must be one of {', '.join(allowed)}, got '{value}'")
+        for what in ("trials", "seeds"):
+            if (number := getattr(self, what)) < 1:
+                raise MarioError(f"{what} must be at least 1, got {number}")
+        if not self.name or set(self.name) & set("/\\") or self.name.startswith("."):
+            raise MarioError(f"the name of a study must be a valid file name, got '{self.name}'")
+        choose_device(self.device)
+
     @classmethod
     def plan(
         cls,
-        dataset: str,
+        case: Case,
         method: str,
         *,
-        domain: str | None = None,
-        shift: str | None = None,
-        setting: str | None = None,
         given: Mapping[str, Any] | None = None,
         only: Sequence[str] = (),
         search: Mapping[str, str] | None = None,
-        seeds: int = 1,
-        select: str = "ood_val",
         sampler: str = "tpe",
-        pruner: str = "median",
         trials: int | None = None,
         name: str | None = None,
         storage: str | Path | None = None,
         folder: Path = Path("runs"),
-        root: Path | None = None,
-        device: str = "auto",
-        heartbeat: int = 10,
+        **options: Any,
     ) -> "Tuning":
-        """Complete and check what is asked for; nothing is loaded or written yet.
+        """A tuning with defaults for everything that is ``None``; nothing is loaded or written yet.
 
         Args:
-            dataset: as of a run; so are method, domain, shift, setting, root and device.
-            given: settings that all trials share.
             only: settings to search; see :func:`~mario.lab.tune.search_space.search_space`.
             search: other ranges; see there.
-            seeds: runs that a trial is averaged over, each with a split and a seed of its own, from 0 on.
-            select: the validation score that decides.
-            sampler: ``tpe``, ``random``, or ``grid``: the paper's grid.
-            pruner: ``median`` stops a trial that is below the median of the others at a checkpoint, ``none`` none.
-            trials: in all, those of earlier calls and of other machines included; 50, or the whole grid, by default.
-            name: of the study; made of dataset, shift and method if not given.
-            storage: a file or a database URL; ``folder/tune/NAME.db`` if not given.
-            folder: of the runs.
-            heartbeat: seconds between two signs of life of a worker; after six without one its trial is tried again.
+            trials: default 50, or the whole grid.
+            name: default: dataset, domain, shift and method.
+            storage: a file or a database URL; default ``folder/tune/NAME.db``.
+            options: other attributes of the class.
 
         Example:
-            >>> tuning = Tuning.plan("good-cbas", "mario", shift="concept", sampler="grid")
+            >>> tuning = Tuning.plan(Case.find("good-cbas", shift="concept"), "mario", sampler="grid")
             >>> tuning.name, tuning.trials, sorted(tuning.space)
             ('good-cbas-color-concept-mario', 25, ['clusters', 'gamma'])
         """
-        for what, value, allowed in (
-            ("sampler", sampler, SAMPLERS),
-            ("pruner", pruner, PRUNERS),
-            ("select", select, SELECT),
-        ):
-            if value not in allowed:
-                raise MarioError(f"{what} must be one of {', '.join(allowed)}, got '{value}'")
-        for what, number in (("trials", trials), ("seeds", seeds)):
-            if number is not None and number < 1:
-                raise MarioError(f"{what} must be at least 1, got {number}")
-        choose_device(device)
-        first = Run.plan(dataset, method, domain=domain, shift=shift, setting=setting, given=given)
-        card = find_dataset(dataset).card
-        space = search_space(
-            first.method, level=card.level, grid=sampler == "grid", only=only, search=search, given=given
-        )
-        if sampler == "grid":
+        first = RunSpec.plan(case, method, given=given)
+        card, grid = case.card, sampler == "grid"
+        space = search_space(first.method, level=card.level, grid=grid, only=only, search=search, given=given)
+        if grid:
             points = len(list(itertools.product(*grid_of(space).values())))
-            trials = min(trials or points, points)
-        own = [] if first.setting == card.setting else [first.setting]
-        name = name or "-".join([card.name, first.domain, first.shift, *own, first.method])
-        if not name or set(name) & set("/\\") or name.startswith("."):
-            raise MarioError(f"a study's name must do for a file, got '{name}'")
+            trials = points if trials is None else min(trials, points)
+        own = [] if case.setting == card.setting else [case.setting]
+        name = name or "-".join([case.card.name, case.domain, case.shift, *own, first.method])
         return cls(
-            dataset=first.dataset,
-            domain=first.domain,
-            shift=first.shift,
-            setting=first.setting,
+            case=case,
             method=first.method,
             space=space,
             given={key: first.settings[key] for key in given or {}},
-            pairs=tuple((i, i) for i in range(seeds)),
-            select=select,
             sampler=sampler,
-            pruner=pruner,
-            trials=trials or TRIALS,
+            trials=TRIALS if trials is None else trials,
             name=name,
             storage=storage_url(storage or folder / "tune" / f"{name}.db"),
             folder=folder,
-            root=root,
-            device=device,
-            heartbeat=heartbeat,
+            **options,
         )
 
-    def runs(self, params: Mapping[str, Any]) -> list[Run]:
-        """The runs of a trial: one for each pair of split seed and seed."""
-        given = {**self.given, **spread(params)}
-        return [self._run(split_seed=split_seed, seed=seed, given=given) for split_seed, seed in self.pairs]
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Split seed and seed of each run of a trial."""
+        return tuple((i, i) for i in range(self.seeds))
 
-    def _run(self, **facts: Any) -> Run:
-        return Run.plan(self.dataset, self.method, domain=self.domain, shift=self.shift, setting=self.setting, **facts)
+    def runs(self, params: Mapping[str, Any]) -> list[RunSpec]:
+        """The runs of a trial: one per pair of split seed and seed."""
+        first = RunSpec.plan(self.case, self.method, given={**self.given, **spread(params)})
+        return [replace(first, split_seed=split_seed, seed=seed) for split_seed, seed in self.pairs]
 
     def load(self, split_seed: int) -> Data:
         """The graph of one split, which must have the validation set that decides."""
-        data = self._run(split_seed=split_seed).load(self.root)
+        data = load_data(replace(RunSpec.plan(self.case, self.method), split_seed=split_seed), self.root)
         there = [name for name in SELECT if data.get(f"{name}_mask") is not None and data[f"{name}_mask"].any()]
         if self.select not in there:
-            hint = f"--select {there[0]} would do" if there else "without a validation set nothing can be chosen"
-            raise MarioError(f"{self.dataset} has no {self.select} set to choose by: {hint}")
+            hint = f"use --select {there[0]}" if there else "without a validation set nothing can be chosen"
+            raise MarioError(f"{self.case.dataset} has no {self.select} set to choose by: {hint}")
         return data
 
     def identity(self) -> dict[str, Any]:
         """What all trials of a study have in common."""
         return {
-            "dataset": self.dataset,
-            "domain": self.domain,
-            "shift": self.shift,
-            "setting": self.setting,
+            **asdict(self.case),
             "method": self.method,
-            "given": {key: _plain(value) for key, value in sorted(self.given.items())},
+            "given": dict(sorted(self.given.items())),
             "pairs": [list(pair) for pair in self.pairs],
             "select": self.select,
             "space": {
@@ -165,7 +151,3 @@ class Tuning:
                 for key, found in sorted(self.space.items())
             },
         }
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

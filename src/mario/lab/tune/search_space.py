@@ -1,4 +1,4 @@
-"""What a tuning may choose from: ranges beside the defaults, the paper's grid, and what a user says instead."""
+"""The ranges of a tuning: those declared with each setting, the paper's grid, and those of the user."""
 
 import dataclasses
 import functools
@@ -18,7 +18,7 @@ LARGEST_GRID = 100_000
 
 
 @dataclasses.dataclass(frozen=True)
-class OneOf:
+class Choice:
     """One of these values."""
 
     values: tuple[Any, ...]
@@ -29,19 +29,19 @@ class OneOf:
 
 @dataclasses.dataclass(frozen=True)
 class Between:
-    """Any number from ``low`` to ``high``, evenly or by its logarithm; whole where the setting is."""
+    """Any number from ``low`` to ``high``, uniform or log-uniform; whole numbers for a whole setting."""
 
     low: float
     high: float
     log: bool = False
 
     def __str__(self) -> str:
-        return f"{self.low} to {self.high}{' by its logarithm' if self.log else ''}"
+        return f"{self.low} to {self.high}{' on a log scale' if self.log else ''}"
 
 
-Range = OneOf | Between
+Range = Choice | Between
 Space = dict[str, Range]
-"""By setting. Settings joined by ``+`` have one value for all of them."""
+"""Ranges by setting. Settings joined by ``+`` share one value."""
 
 
 def search_space(
@@ -58,40 +58,40 @@ def search_space(
     Args:
         method: its name on the command line.
         level: of the dataset, node or graph; the paper's grid depends on it.
-        grid: begin with the paper's grid and not with all ranges that stand beside the defaults.
-        only: search these settings and, named in ``search``, no others.
-        search: ranges instead of those, as on the command line: ``0.1,0.5``, ``0.001:0.1`` or ``0.001:0.1:log``.
-        given: settings that are fixed, and so not searched.
+        grid: start from the paper's grid instead of the ranges declared with the settings.
+        only: search only these settings and those in ``search``.
+        search: other ranges, as on the command line: ``0.1,0.5``, ``0.001:0.1`` or ``0.001:0.1:log``.
+        given: fixed settings, which are not searched.
 
     Example:
         >>> print(search_space("mario", only=["gamma"])["gamma"])
         0.001, 0.01, 0.1, 0.5, 1.0
         >>> print(search_space("mario", only=["lr"], search={"lr": "1e-4:1e-1:log"})["lr"])
-        0.0001 to 0.1 by its logarithm
+        0.0001 to 0.1 on a log scale
         >>> sorted(search_space("mario", grid=True))
         ['clusters', 'gamma']
     """
     search, given = search or {}, given or {}
     known = _known(method)
     for key in (*only, *search):
-        parse_given(dict.fromkeys(key.split("+")), known, method)  # unknown names are told here
+        parse_given(dict.fromkeys(key.split("+")), known, method)  # raises for unknown names
         fixed = [name for name in key.split("+") if name in given]
         if "checkpoints" in key.split("+"):
-            raise MarioError("checkpoints cannot be searched: the best of more of them is higher whatever is tried")
+            raise MarioError("checkpoints cannot be searched: the best of more checkpoints is always higher")
         if fixed:
             raise MarioError(f"{fixed[0]} is fixed by --set and cannot be searched too: leave one of the two out")
-    beside = ranges_beside_defaults(method)
-    space = paper_grid(method, level) if grid else beside
-    told = {key: _parse_range(key, text, known) for key, text in search.items()}
+    declared = declared_ranges(method)
+    space = paper_grid(method, level) if grid else declared
+    own = {key: _parse_range(key, text, known) for key, text in search.items()}
     if only:
-        chosen = {key: space.get(key) or beside.get(key) for key in only}
-        missing = [key for key, found in chosen.items() if found is None and key not in told]
+        chosen = {key: space.get(key) or declared.get(key) for key in only}
+        missing = [key for key, found in chosen.items() if found is None and key not in own]
         if missing:
             raise MarioError(f"{missing[0]} has no search range: give one, such as --search {missing[0]}=...")
         space = {key: found for key, found in chosen.items() if found is not None}
-    # A range that was told takes the place of every other that has one of its settings.
-    taken = {name for key in told for name in key.split("+")} | set(given)
-    space = {key: found for key, found in space.items() if not taken & set(key.split("+"))} | told
+    # A range of the user replaces every other that shares a setting with it.
+    taken = {name for key in own for name in key.split("+")} | set(given)
+    space = {key: found for key, found in space.items() if not taken & set(key.split("+"))} | own
     if not space:
         if grid and not given:
             raise MarioError(f"the paper states no grid for {method}: give one, such as --search lr=1e-2,1e-3")
@@ -100,15 +100,15 @@ def search_space(
     return space
 
 
-def ranges_beside_defaults(method: str) -> Space:
-    """Every setting of ``method`` that has a search range, and of its probe where it is judged by one."""
+def declared_ranges(method: str) -> Space:
+    """Every setting of ``method`` with a search range, and those of the probe if the method needs one."""
     fields = find(method).fields() if find(method).supervised else _known(method).values()
     found = {field.name: field.metadata.get("search") for field in fields}
-    return {name: OneOf(tuple(values)) for name, values in found.items() if values}
+    return {name: Choice(tuple(values)) for name, values in found.items() if values}
 
 
 def paper_grid(method: str, level: str = "node") -> Space:
-    """The ranges that the paper says it searched for ``method``; none where it says nothing."""
+    """The ranges that the paper reports for ``method``; empty if it reports none."""
     cls = find(method)
     tables = _paper_tables()
     if issubclass(cls, WithRecipe):
@@ -120,7 +120,7 @@ def paper_grid(method: str, level: str = "node") -> Space:
     else:
         table = tables.get(cls.name, tables["unsupervised"])
     own = _known(method).keys()
-    return {key: OneOf(tuple(values)) for key, values in table.items() if own >= set(key.split("+"))}
+    return {key: Choice(tuple(values)) for key, values in table.items() if own >= set(key.split("+"))}
 
 
 @functools.cache
@@ -129,11 +129,11 @@ def _paper_tables() -> dict[str, dict[str, list[Any]]]:
 
 
 def grid_of(space: Space) -> dict[str, list[Any]]:
-    """The values of every range, refusing what is no grid or one that nobody could finish."""
+    """The values of every range; raises if one is not a list, or if the grid is too large."""
     for key, found in space.items():
         if isinstance(found, Between):
             raise MarioError(f"a grid needs values: --search {key}=a,b,c and not a range from {found}")
-    lists = {key: list(found.values) for key, found in space.items() if isinstance(found, OneOf)}
+    lists = {key: list(found.values) for key, found in space.items() if isinstance(found, Choice)}
     size = math.prod(map(len, lists.values()))
     if size > LARGEST_GRID:
         raise MarioError(
@@ -143,7 +143,7 @@ def grid_of(space: Space) -> dict[str, list[Any]]:
 
 
 def spread(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that chosen values stand for.
+    """Settings from the values of a trial, with joined names separated.
 
     Example:
         >>> spread({"drop_edges_1+drop_edges_2": 0.2, "lr": 0.1})
@@ -171,13 +171,13 @@ def _parse_range(key: str, text: str, known: Mapping[str, "dataclasses.Field[Any
         raise MarioError(f"--search {key}={text}: {error}") from None
     if not values:
         raise MarioError(f"--search {key} needs values such as {key}=a,b,c or a range such as {key}=0.1:0.9")
-    return OneOf(tuple(dict.fromkeys(values)))
+    return Choice(tuple(dict.fromkeys(values)))
 
 
 def _parse_between(key: str, text: str, fields: Sequence["dataclasses.Field[Any]"]) -> Between:
     parts = text.split(":")
     if fields[0].type not in (int, float):
-        raise MarioError(f"{key} is not a number and has no range from {parts[0]} on: --search {key}=a,b,c would do")
+        raise MarioError(f"{key} is not a number and has no range: use --search {key}=a,b,c")
     if len(parts) > 3 or (len(parts) == 3 and parts[2] != "log"):
         raise MarioError(f"--search {key}={text}: a range is LOW:HIGH or LOW:HIGH:log")
     try:
@@ -191,7 +191,7 @@ def _parse_between(key: str, text: str, fields: Sequence["dataclasses.Field[Any]
     if not low < high:
         raise MarioError(f"--search {key}={text}: {low} is not below {high}")
     if log and low <= 0:
-        raise MarioError(f"--search {key}={text}: a range by its logarithm begins above 0")
+        raise MarioError(f"--search {key}={text}: a range on a log scale must start above 0")
     return Between(low, high, log)
 
 

@@ -1,4 +1,4 @@
-"""Where a tuning keeps its trials: an SQLite file, or a database that several machines can reach."""
+"""The storage of a tuning's trials: an SQLite file, or a database that several machines share."""
 
 import os
 import socket
@@ -18,9 +18,9 @@ ATTEMPTS = 4
 
 
 class Storage(optuna.storages.RDBStorage):
-    """A database of trials. A worker signs a trial, as ``worker``, with its first sign of life and no earlier.
+    """A database of trials. A worker signs its trial, as ``worker``, with the first heartbeat and not earlier.
 
-    So a signed trial whose worker is killed will be missed: Optuna misses no heart that never beat.
+    Optuna detects a killed worker only after a first heartbeat, so it detects every worker that signed.
     """
 
     def __init__(self, url: str, **options: Any) -> None:
@@ -52,7 +52,7 @@ def storage_url(storage: str | Path) -> str:
 
 
 def without_password(url: str) -> str:
-    """``url`` as it may be shown.
+    """``url`` without its password, for messages.
 
     Example:
         >>> without_password("postgresql+psycopg://me:secret@example.org:5432/tuning?password=secret")
@@ -60,7 +60,7 @@ def without_password(url: str) -> str:
     """
     scheme, separator, rest = url.partition("://")
     place = rest.partition("?")[0]
-    # A password may hold an @ that nobody escaped: what stands before the last one is who, up to its first colon.
+    # A password may contain an unescaped @: the user is the part before the last @, up to the first colon.
     who, at, where = place.rpartition("@")
     return f"{scheme}{separator}{who.partition(':')[0]}{at}{where}"
 
@@ -68,11 +68,11 @@ def without_password(url: str) -> str:
 def open_storage(
     url: str, *, heartbeat: int, lost: Callable[[optuna.Study, optuna.trial.FrozenTrial], None]
 ) -> Storage:
-    """The storage at ``url``, made if it is not there. ``lost`` is called with a trial whose worker's heart stopped."""
-    arguments: dict[str, Any] = {"pool_pre_ping": True}  # a server may have closed what was idle for a long run
+    """The storage at ``url``, created if needed. ``lost`` is called with a trial whose worker stopped its heartbeat."""
+    arguments: dict[str, Any] = {"pool_pre_ping": True}  # the server may have closed an idle connection
     if url.startswith("sqlite:"):
         _make_folder(url)
-        arguments["connect_args"] = {"timeout": 60}  # one writes at a time, the others wait
+        arguments["connect_args"] = {"timeout": 60}  # one process writes at a time, the others wait
     elif url.startswith(("postgresql", "mysql", "mariadb")):
         arguments["connect_args"] = {"connect_timeout": 10}
     for attempt in range(1, ATTEMPTS + 1):
@@ -94,7 +94,7 @@ def open_storage(
         except sqlalchemy.exc.ArgumentError:
             raise MarioError(f"the storage {without_password(url)} is neither a file nor a database URL") from None
         except (sqlalchemy.exc.SQLAlchemyError, RuntimeError) as error:
-            # Two workers that both make the tables: the one that comes second finds them at the next attempt.
+            # Two workers create the tables at once: the second finds them at the next attempt.
             if attempt == ATTEMPTS:
                 raise RunFailedError(
                     f"cannot reach the storage {without_password(url)}: {_first_line(error, hide=url)}"

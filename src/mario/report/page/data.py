@@ -1,66 +1,65 @@
-"""What the page's script works on, as one piece of JSON: every run once, files to keep, and the maps."""
+"""What the page's script works on, as one piece of JSON: every run once, downloads, and the maps."""
 
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 from mario.evaluation import SETS
-from mario.lab.studies.plan import Collected
+from mario.lab.frame import COLUMNS
 from mario.report.maps import MapData, points
 from mario.report.pictures.curves import SERIES
 from mario.report.pictures.palette import COLORS, GRAY, MARKERS, SEQUENTIAL, VERMILLION
 
-_FACTS = (
-    *("dataset", "domain", "shift", "setting", "split_seed", "method", "seed", "encoder", "metric"),
-    *("steps", "checkpoints", "ranks", "seconds", "model"),
-)
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# The oracle's scores were chosen on test labels and are never shown.
+_SCORES = [column.name for column in COLUMNS if column.dtype == "float64" and not column.name.startswith("oracle")]
+_FACTS = [column.name for column in COLUMNS if column.dtype not in ("float64", "object") and column.name != "folder"]
 
 
-def embedded(value: Any) -> str:
-    """JSON that can stand in a ``script`` element, whatever its strings hold.
+def embedded(value: Any) -> Markup:
+    """JSON that is safe inside a ``script`` element, with any content in its strings.
 
     Example:
-        >>> embedded({"name": "</script>", "score": float("nan")})
-        '{"name":"\\\\u003c/script>","score":null}'
+        >>> from mario.report.page.data import embedded
+        >>> print(embedded({"name": "</script>", "score": float("nan")}))
+        {"name":"\\u003c/script>","score":null}
     """
     text = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c")
+    return Markup(text.replace("<", "\\u003c"))
 
 
-def runs_data(collected: Sequence[Collected]) -> dict[str, Any]:
-    """Every finished run once, with the studies it is part of; settings and environments that recur are kept once."""
-    runs: dict[str, dict[str, Any]] = {}
+def runs_data(runs: "DataFrame") -> dict[str, Any]:
+    """Every run once, with the studies it is part of; settings and environments that recur are stored once."""
+    found: dict[str, dict[str, Any]] = {}
     settings, environments = _Once(), _Once()
-    for study in collected:
-        for case in study.cases:
-            for result in case.results:
-                folder = Path(str(result.get("folder") or "")).name
-                key = folder or f"{study.plan.study} {case.name} {len(runs)}"
-                if key not in runs:
-                    facts = {name: result[name] for name in _FACTS if result.get(name) is not None}
-                    runs[key] = {
-                        "facts": {**facts, "folder": folder, "faults": list(result.get("faults") or ())},
-                        "scores": _scores(result.get("scores") or {}),
-                        "settings": settings.place(result.get("settings") or {}),
-                        "environment": environments.place(result.get("environment") or {}),
-                        "studies": [],
-                    }
-                where = {"study": study.plan.study, "case": case.name, "label": result["label"]}
-                runs[key]["studies"].append(where)
-    return {"runs": list(runs.values()), "settings": settings.values, "environments": environments.values}
+    for run in runs.to_dict("records"):
+        if run["digest"] not in found:
+            groups = {f"groups.{name}": score for name, score in run["groups"].items()}
+            found[run["digest"]] = {
+                "facts": {**_known(run, _FACTS), "faults": list(run["faults"])},
+                "scores": {**_known(run, _SCORES), **groups},
+                "settings": settings.place(run["settings"]),
+                "environment": environments.place(run["environment"]),
+                "studies": [],
+            }
+        found[run["digest"]]["studies"].append({name: run[name] for name in ("study", "case", "label")})
+    return {"runs": list(found.values()), "settings": settings.values, "environments": environments.values}
 
 
 def looks_data() -> dict[str, Any]:
-    """Colors and marks of the maps, which are those of the pictures."""
+    """Colors and markers of the maps, the same as those of the pictures."""
     import matplotlib
 
     scale = matplotlib.colormaps[SEQUENTIAL]
     series = {one.key: one for one in SERIES}
     return {
         "sets": [
-            # Validation sets have the color of their test set's kin, and every set a mark of its own.
+            # A validation set has a color like that of its test set, and every set has its own marker.
             {"key": key, "name": series[key].label, "color": _visible(series[key].color), "marker": MARKERS[place]}
             for place, key in enumerate(SETS)
         ],
@@ -77,7 +76,7 @@ def looks_data() -> dict[str, Any]:
 def map_group(
     case: str, domain_name: str, maps: Mapping[str, MapData], named: Sequence[str | None] = ()
 ) -> dict[str, Any]:
-    """The maps of several rows on the same nodes; what belongs to the nodes is kept once.
+    """The maps of several rows on the same nodes; facts about the nodes are stored once.
 
     Where there is room for two only, they are the rows that are ``named``, or the last two.
     """
@@ -96,7 +95,7 @@ def map_group(
 
 
 class _Once:
-    """Values by their place in a list in which each stands once."""
+    """Values by their place in a list that has each once."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -110,21 +109,15 @@ class _Once:
         return self._places[key]
 
 
-def _scores(scores: Mapping[str, Any]) -> dict[str, Any]:
-    """Scores by name, those of groups and of the last checkpoint with a dot; the oracle was chosen on test labels."""
-    flat: dict[str, Any] = {}
-    for name, value in scores.items():
-        if name == "oracle":
-            continue
-        if isinstance(value, Mapping):
-            flat |= {f"{name}.{inner}": v for inner, v in value.items()}
-        else:
-            flat[name] = value
-    return flat
+def _known(run: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """The columns of a run that have a value."""
+    from pandas import isna
+
+    return {name: run[name] for name in names if not isna(run[name])}
 
 
 def _visible(color: str) -> str:
-    # The ink of a picture is the text color of its page, which a canvas has no word for.
+    # The ink of a picture is the text color of its page, which a canvas does not know.
     return color if color in COLORS else GRAY
 
 

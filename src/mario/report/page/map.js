@@ -1,4 +1,4 @@
-// The embedding map: some methods on the same nodes, side by side, moved and looked at together.
+// The embedding map: several methods on the same nodes, side by side, that move together.
 
 const SHAPES = {
   o: (c, x, y, r) => { c.moveTo(x + r, y); c.arc(x, y, r, 0, 2 * Math.PI); },
@@ -29,9 +29,9 @@ function cross(c, x, y, r, turn) {
   polygon(c, corners.map(([a, b]) => [x + a * cos - b * sin, y + a * sin + b * cos]));
 }
 
-const MOST_KINDS = 16; // categories with a mark of their own; the smaller ones are gray
+const MOST_KINDS = 16; // categories with their own mark; the smaller ones are gray
 
-// Which kind each node is of, and how a kind looks. Errors are of a method, the rest of the nodes.
+// The kind of each node, and how a kind looks. Errors depend on the method, everything else on the node.
 function kindsOf(group, one, by) {
   if (by === "error") {
     const wrong = group.y.map((y, i) => (y === one.prediction[i] ? 0 : 1));
@@ -47,7 +47,7 @@ function kindsOf(group, one, by) {
   values.forEach((value) => counts.set(value, (counts.get(value) || 0) + 1));
   const sorted = [...counts.keys()].sort((a, b) => a - b);
   if (by === "domain" && sorted.length > MOST_KINDS) {
-    // By rank among the nodes: most degrees are small, and would all be of one color by their size.
+    // By rank among the nodes: most degrees are small, and by value would all have one color.
     const place = new Map();
     let below = 0;
     for (const value of sorted) {
@@ -80,9 +80,9 @@ class EmbeddingMap {
     this.group = group;
     this.by = "class";
     this.view = { x: 0.5, y: 0.5, k: 1 };
-    this.node = -1; // place of the node that is looked at
+    this.node = -1; // place of the current node
     this.active = null; // on which panel
-    this.held = false; // chosen by a click, a tap or a key: it stays when the pointer goes
+    this.held = false; // chosen by a click, a tap or a key: it stays when the pointer leaves
     this.muted = new Set(); // kinds that the legend has switched off
     this.panels = [];
     this.build(place);
@@ -315,7 +315,7 @@ class EmbeddingMap {
     this.draw();
   }
 
-  // A node that was chosen is brought into view and told to whoever listens.
+  // A chosen node is brought into view and announced to screen readers.
   hold(panel, i, reveal) {
     this.held = i >= 0;
     this.look(panel, i);
@@ -333,8 +333,8 @@ class EmbeddingMap {
 
   say() {
     if (this.node < 0 || !this.held) return void (this.status.textContent = "");
-    const told = this.panels.map((panel) => `${panel.one.label}: ${this.predicted(panel.one)}`);
-    this.status.textContent = `${this.facts().join(", ")}. Predicted: ${told.join("; ")}.`;
+    const words = this.panels.map((panel) => `${panel.one.label}: ${this.predicted(panel.one)}`);
+    this.status.textContent = `${this.facts().join(", ")}. Predicted: ${words.join("; ")}.`;
   }
 
   facts() {
@@ -439,7 +439,7 @@ class EmbeddingMap {
     c.stroke();
   }
 
-  // The tip stands on the panel that is pointed at; every other panel has its prediction above it.
+  // The tip is on the panel under the pointer; every other panel has its prediction above it.
   tell(panel) {
     const { tip, said, one } = panel;
     said.textContent = this.node < 0 ? "" : `predicted ${this.predicted(one)}`;

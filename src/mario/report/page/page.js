@@ -1,4 +1,4 @@
-// What the page does beyond being read: theme, order and choice of rows, the list of runs, files to keep.
+// The page's script: theme, sorting and filtering of rows, the list of runs, downloads.
 // Everything that comes from a run is set as text, never as markup.
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -10,7 +10,7 @@ function make(tag, attributes = {}, text = null) {
   return made;
 }
 
-// --- theme: the system's until the button is pressed; kept for as long as the page is open
+// --- theme: the system's until the button is pressed; kept while the page is open
 
 function startTheme() {
   const button = document.getElementById("theme"), root = document.documentElement;
@@ -27,7 +27,7 @@ function startTheme() {
 
 const TABLES = "table:is(.wide, .long, .choice, .claims)";
 
-// --- tables: which cell stands in which column, whatever spans what
+// --- tables: which cell is in which column, with spans
 
 function columnsOf(row, spans = []) {
   const cells = [];
@@ -65,7 +65,7 @@ const text = (cell) => cell?.textContent ?? "";
 function compare(a, b, column, sign) {
   const [x, y] = [a.cells[column], b.cells[column]], [m, n] = [number(x), number(y)];
   if (m !== null && n !== null && m !== n) return sign * (m - n);
-  if ((m === null) !== (n === null)) return m === null ? 1 : -1; // what has no number stands last, either way
+  if ((m === null) !== (n === null)) return m === null ? 1 : -1; // cells without a number come last in either order
   return m === null ? sign * text(x).localeCompare(text(y)) : 0;
 }
 
@@ -87,7 +87,7 @@ function makeSortable(table) {
         head.setAttribute("aria-sort", next);
         rows.sort((a, b) => compare(a, b, column, next === "ascending" ? 1 : -1));
       }
-      body.append(...rows.map(({ row }) => row)); // the third press gives the first order back
+      body.append(...rows.map(({ row }) => row)); // the third press restores the first order
     });
   });
 }
@@ -236,7 +236,7 @@ function startRuns() {
     head.append(
       make("b", {}, first.label),
       make("span", {}, ` on ${first.case}, split ${run.facts.split_seed ?? "–"}, seed ${run.facts.seed ?? "–"} `),
-      make("code", {}, run.facts.folder ?? ""),
+      make("code", {}, run.facts.digest ?? ""),
     );
     details.append(head);
     details.addEventListener("toggle", () => {
@@ -266,7 +266,7 @@ function startRuns() {
   box.addEventListener("toggle", () => { if (box.open && !list.childElementCount) look(); });
 }
 
-// --- boxes that scroll sideways can be reached with the keyboard, others are no stop on its way
+// --- boxes that scroll sideways can be focused with the keyboard, others cannot
 
 function startBoxes() {
   const boxes = [...document.querySelectorAll(".scroll, .sheet")];

@@ -1,187 +1,246 @@
-"""The part of the page that is one study: its tables, pictures and maps, and the files that can be kept of it."""
+"""One study of the page: what was run, its tables, pictures and maps, and its downloads."""
 
-import base64
 import re
 from collections import Counter
-from dataclasses import replace
-from html import escape
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mario.errors import MarioError
-from mario.lab.statistics.paired import summarize
-from mario.lab.studies.plan import Collected, CollectedCase
+from mario.evaluation import SETS
+from mario.lab.studies.collect import Collected, CollectedCase
+from mario.lab.studies.plan import Plan
 from mario.report import maps as run_maps
+from mario.report.html import file_name
 from mario.report.maps import MapData
-from mario.report.numbers import percent
+from mario.report.numbers import counted
 from mario.report.page.data import map_group
-from mario.report.page.embedding import map_block
-from mario.report.page.introduction import folded, introduction
-from mario.report.page.markup import file_name, section_id, table_html
-from mario.report.pictures import Picture
+from mario.report.pictures.curves import SERIES
 from mario.report.pictures.draw import draw
-from mario.report.pictures.picture import COLUMN
-from mario.report.tables import long_rows, long_to_html, to_csv, to_html, to_latex, to_markdown, wide_table
+from mario.report.pictures.picture import Picture
+from mario.report.tables.columns import long_table, to_csv
+from mario.report.tables.entries import CONTROLS, entries
+from mario.report.tables.latex import to_latex
+from mario.report.tables.markdown import to_markdown
+from mario.report.tables.notes import faults_of
+from mario.report.tables.study import study_table, validation_table
+from mario.report.tables.table import Cell, Column, Line, Table
 
 MAPS = ("map", "map-id-ood")
-MOST_SVG = 400_000
-"""Bytes of an SVG in the page."""
 
 
-class StudySection:
-    """One study on the page: its pictures, its maps, and the files that can be kept of it."""
+@dataclass(frozen=True)
+class ShownMap:
+    """An embedding map: its ``place`` among the maps of the page, and the same in words, numbers and pictures."""
 
-    def __init__(self, study: Collected, folder: Path, root: Path | None, maps: bool) -> None:
-        self.study = study
-        self.name = study.plan.study
-        self.root = root
-        self.complaints: list[str] = []
-        self.maps = {case.name: self._maps(case) for case in study.cases} if maps and _mapped(study) else {}
-        shown = study if maps else _without_maps(study)
-        self.pictures = draw(shown, folder, root=root, complain=self.complaints.append)
-        self.files: dict[str, str] = {}
-        self.wide = wide_table(study) if any(case.runs for case in study.plan.cases) else None
-        if self.wide is not None:
-            self.rows = long_rows(study)
-            self.files = {
-                f"{self.name}.tex": to_latex(self.wide),
-                f"{self.name}.md": to_markdown(self.wide),
-                f"{self.name}.csv": to_csv(self.rows),
-            }
+    place: int
+    case: str
+    words: str
+    accuracy: Table
+    sizes: Table
+    pictures: list[Picture]
 
-    def _maps(self, case: CollectedCase) -> dict[str, MapData]:
-        """A map for each row; those that cannot be made, or are of another split, are complained of."""
-        found: dict[str, MapData] = {}
-        for label, result in run_maps.mapped_runs(self.study, case).items():
-            try:
-                found[label] = run_maps.map_of(Path(result["folder"]), self.root)
-            except MarioError as error:
-                self.complaints.append(f"no map of {label} on {case.name}: {error}")
-        if not found:
-            return {}
-        # Side by side they share nodes, classes, domains and sets: those of the split that most rows have.
-        shared = Counter(_nodes(one) for one in found.values()).most_common(1)[0][0]
-        for label in [label for label, one in found.items() if _nodes(one) != shared]:
-            del found[label]
-            self.complaints.append(f"no map of {label} on {case.name}: its run is of another split than the others")
-        return found
 
-    def html(self, groups: list[dict[str, Any]]) -> str:
-        """The section; its maps are added to ``groups`` and referred to by their place there."""
-        plan, name = self.study.plan, section_id(self.name)
-        place = f'<span class="place">{escape(plan.paper)}</span> ' if plan.paper else ""
-        tables, rest = self._tables(), [self._pictures(), self._map_blocks(groups), self._complaints()]
-        parts = [
-            f'<section class="study" id="{name}">',
-            f"<h2>{place}{escape(plan.title)}</h2>",
-            introduction(self.study),
-            # A figure of the paper begins with its pictures.
-            *([tables, *rest] if {"table", "validation"} & set(plan.show) else [*rest, tables]),
-            self._save(),
-            "</section>",
-        ]
-        return "\n".join(part for part in parts if part)
+@dataclass(kw_only=True)
+class StudyPart:
+    """What the template ``study.html.j2`` shows of one study."""
 
-    def _tables(self) -> str:
-        if self.wide is None:
-            return ""
-        if "validation" in self.study.plan.show:
-            return "<h3>Table</h3>" + "".join(_validation_table(case) for case in self.study.cases)
-        heading = self.study.plan.paper or self.study.plan.title
-        form = (
-            "<details><summary>Every row with its test</summary>"
-            f"{long_to_html(self.rows, caption=f'{heading}: every case and row, with its test')}</details>"
-        )
-        if "table" in self.study.plan.show:
-            return f"<h3>Table</h3>{to_html(self.wide)}{form}"
-        return f"<details><summary>The figures as a table</summary>{to_html(self.wide)}</details>{form}"
+    plan: Plan
+    facts: dict[str, str]
+    missing: dict[str, str]
+    faults: dict[str, list[str]]
+    failed: list[str]
+    wide: Table | None = None
+    long: Table | None = None
+    validation: dict[str, Table] = field(default_factory=dict)
+    pictures: list[Picture] = field(default_factory=list)
+    maps: list[ShownMap] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    downloads: list[tuple[str, str, str]] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
 
-    def _pictures(self) -> str:
-        apart = [picture for picture in self.pictures if picture not in self._of_maps(picture.case)]
-        return f'<h3>Pictures</h3><div class="figures">{"".join(map(_figure, apart))}</div>' if apart else ""
+    @property
+    def tables_first(self) -> bool:
+        """A figure of the paper begins with its pictures."""
+        return bool({"table", "validation"} & set(self.plan.show))
 
-    def _of_maps(self, case: str) -> list[Picture]:
-        """Pictures of maps that stand beside the map itself."""
-        return [p for p in self.pictures if p.kind in MAPS and p.case == case and self.maps.get(case)]
 
-    def _map_blocks(self, groups: list[dict[str, Any]]) -> str:
-        blocks = []
-        for case in self.study.cases:
-            if self.maps.get(case.name):
-                drawn = "".join(map(_figure, self._of_maps(case.name)))
-                blocks.append(map_block(len(groups), case, self.maps[case.name], drawn))
-                named = (self.study.plan.reference, self.study.plan.subject)
-                groups.append(map_group(case.name, case.domain, self.maps[case.name], named))
-        return f"<h3>Maps of the embeddings</h3>{''.join(blocks)}" if blocks else ""
+def study_part(
+    study: Collected, folder: Path, root: Path | None, groups: list[dict[str, Any]], *, maps: bool = True
+) -> StudyPart:
+    """Collect what the page shows of ``study``; pictures go to ``folder``, and the data of its maps to ``groups``."""
+    plan = study.plan
+    part = StudyPart(
+        plan=plan,
+        facts=facts_of(study),
+        missing={case.name: case.missing for case in study.cases if case.missing},
+        faults=faults_of(study),
+        failed=[
+            f"{run.job.label} on {case.name}, split {run.job.spec.split_seed}, seed {run.job.spec.seed}: {run.reason}"
+            for case in study.cases
+            for run in case.failed
+        ],
+    )
+    complaints: list[str] = []
+    mapped = maps and bool(set(MAPS) & set(plan.show))
+    found = {case.name: _maps(plan, case, root, complaints.append) for case in study.cases} if mapped else {}
+    drawn = draw(study, folder, root=root, complain=complaints.append, leave_out=() if maps else MAPS)
+    beside = [picture for picture in drawn if picture.kind in MAPS and found.get(picture.case)]
+    part.pictures = [picture for picture in drawn if picture not in beside]
+    for case in study.cases:
+        if of_case := found.get(case.name):
+            pictures = [picture for picture in beside if picture.case == case.name]
+            part.maps.append(_shown_map(len(groups), case.name, of_case, pictures))
+            groups.append(map_group(case.name, case.case.domain, of_case, (plan.reference, plan.subject)))
+    # The error for a missing dataset has many lines, with the path of each file.
+    part.complaints = list(dict.fromkeys(said.splitlines()[0] for said in complaints))
+    if any(case.jobs for case in plan.cases):
+        _add_tables(part, study)
+    return part
 
-    def _complaints(self) -> str:
-        if not self.complaints:
-            return ""
-        # The error of a missing dataset goes on for lines, with the place of each file.
-        first = dict.fromkeys(said.splitlines()[0] for said in self.complaints)
-        items = "".join(f"<li>{escape(said)}</li>" for said in first)
-        return folded("missing", "What could not be drawn", items, len(first))
 
-    def _save(self) -> str:
-        if not any(case.results for case in self.study.cases):
-            return ""
-        kinds = {"tex": "table, LaTeX", "md": "table, Markdown", "csv": "table, CSV"}
-        buttons = [("file", name, kinds[name.rpartition(".")[2]]) for name in self.files]
-        buttons.append(("runs", f"{file_name(self.name)}-runs.csv", "runs, CSV"))
-        shown = "".join(
-            f'<button type="button" data-save="{kind}" data-study="{escape(self.name)}" data-name="{escape(name)}">'
-            f"{words}</button>"
-            for kind, name, words in buttons
-        )
-        return f'<p class="save"><span>Keep:</span>{shown}</p>'
+def state_of(study: Collected) -> str:
+    """How many runs of a study are done, failed and not done, and which cases have no data."""
+    there = [case for case in study.cases if not case.missing]
+    done, failed = sum(len(case.runs) for case in study.cases), sum(len(case.failed) for case in there)
+    unfinished = sum(case.unfinished for case in there)
+    missing = [case.name for case in study.cases if case.missing]
+    parts = [f"{counted(done, 'run')} done"]
+    parts += [f"{failed} failed"] if failed else []
+    parts += [f"{unfinished} not done"] if unfinished else []
+    parts += [f"no data for {', '.join(missing)}"] if missing else []
+    return ", ".join(parts)
+
+
+def facts_of(study: Collected) -> dict[str, str]:
+    """What was run: datasets, schedule, seeds, and how many runs."""
+    seconds = study.frame["seconds"].sum()
+    shown = f"{seconds / 60:.1f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+    took = f"; {shown} of training and evaluation in all" if seconds else ""
+    return {
+        "Datasets": ", ".join(case.name for case in study.cases),
+        "Schedule": _alike(study.cases, _schedule),
+        "Split seeds and seeds": _alike(study.cases, _seeds),
+        "Runs": state_of(study) + took,
+    }
+
+
+def values(found: Iterable[Any]) -> str:
+    """Each value once: numbers in order, and consecutive integers as their first and last.
+
+    Example:
+        >>> from mario.report.page.study import values
+        >>> values([2, 0, 1, 1]), values(["b", None, "a"])
+        ('0 to 2', 'b, a')
+    """
+    known = list(dict.fromkeys(str(value) for value in found if value is not None))
+    if known and all(re.fullmatch(r"\d+", value) for value in known):
+        numbers = sorted(map(int, known))
+        if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+            return f"{numbers[0]} to {numbers[-1]}"
+        return ", ".join(map(str, numbers))
+    return ", ".join(known)
+
+
+def _schedule(case: CollectedCase) -> str:
+    trained = case.frame[~case.frame["method"].isin(CONTROLS) & (case.frame["steps"] > 0)]
+    if trained.empty:
+        return ""
+    return f"{values(trained['steps'])} optimizer steps, evaluated at {values(trained['checkpoints'])} checkpoints"
+
+
+def _seeds(case: CollectedCase) -> str:
+    if case.frame.empty:
+        return ""
+    splits, seeds = values(case.frame["split_seed"]), values(case.frame["seed"])
+    return f"splits {splits}; seeds {seeds}; {counted(case.asked, 'run')} per row planned"
+
+
+def _alike(cases: Sequence[CollectedCase], say: Callable[[CollectedCase], str]) -> str:
+    """What is said of each case, once for the cases of which the same is said."""
+    names: dict[str, list[str]] = {}
+    for case in cases:
+        if said := say(case):
+            names.setdefault(said, []).append(case.name)
+    if len(names) < 2:
+        return "".join(names)
+    return ". ".join(f"{', '.join(of)}: {said}" for said, of in names.items())
+
+
+def _add_tables(part: StudyPart, study: Collected) -> None:
+    plan, found = study.plan, entries(study)
+    part.wide = study_table(study)
+    part.long = long_table(found, title=f"{plan.paper or plan.title}: every case and row, with its test")
+    if "validation" in plan.show:
+        part.validation = {case.name: validation_table(case) for case in study.cases if len(case.frame)}
+    part.files = {
+        f"{plan.study}.tex": to_latex(part.wide),
+        f"{plan.study}.md": to_markdown(part.wide),
+        f"{plan.study}.csv": to_csv(found),
+    }
+    if len(study.frame):
+        kinds = ("table, LaTeX", "table, Markdown", "table, CSV")
+        part.downloads = [("file", name, words) for name, words in zip(part.files, kinds, strict=True)]
+        part.downloads.append(("runs", f"{file_name(plan.study)}-runs.csv", "runs, CSV"))
+
+
+def _maps(plan: Plan, case: CollectedCase, root: Path | None, complain: Callable[[str], None]) -> dict[str, MapData]:
+    """A map for each row; those that cannot be made, or are on another split, are reported to ``complain``."""
+    found: dict[str, MapData] = {}
+    for label, folder in run_maps.mapped_runs(plan, case).items():
+        try:
+            found[label] = run_maps.map_of(folder, root)
+        except MarioError as error:
+            complain(f"no map of {label} on {case.name}: {error}")
+    if not found:
+        return {}
+    # Side by side they share nodes, classes, domains and sets: those of the split that most rows have.
+    shared = Counter(map(_nodes, found.values())).most_common(1)[0][0]
+    for label in [label for label, one in found.items() if _nodes(one) != shared]:
+        del found[label]
+        complain(f"no map of {label} on {case.name}: its run is on another split than the others")
+    return found
 
 
 def _nodes(found: MapData) -> bytes:
     return b"".join(part.tobytes() for part in (found.node, found.y, found.domain, found.split))
 
 
-def _mapped(study: Collected) -> bool:
-    return bool(set(MAPS) & set(study.plan.show))
-
-
-def _without_maps(study: Collected) -> Collected:
-    shown = tuple(kind for kind in study.plan.show if kind not in MAPS)
-    return replace(study, plan=replace(study.plan, show=shown))
-
-
-def _figure(picture: Picture) -> str:
-    case = f' data-case="{escape(picture.case)}"' if picture.case else ""
-    inches = re.search(r"--inches: ([\d.]+)", picture.svg[:2000])
-    broad = " broad" if inches and float(inches[1]) > COLUMN else ""
-    return (
-        f'<figure{case} class="picture{broad}"><div class="sheet">{_shown(picture)}</div>'
-        f"<figcaption>{escape(picture.title)}</figcaption></figure>"
+def _shown_map(place: int, case: str, maps: Mapping[str, MapData], pictures: list[Picture]) -> ShownMap:
+    first = next(iter(maps.values()))
+    part = f"{len(first.node):,} of " if first.total > len(first.node) else ""
+    words = (
+        f"{part}{first.total:,} {first.unit}s, the first run of each method, its last checkpoint. t-SNE keeps near "
+        "neighbors near; the sizes of clusters and the distances between them mean nothing."
     )
+    names = {series.key: series.label for series in SERIES}
+    sets = [(i, names[key], int(first.counts[i].sum())) for i, key in enumerate(SETS) if first.counts[i].sum()]
+    accuracy = Table(
+        name="accuracy",
+        title=f"{case}: {first.unit}s whose class is predicted correctly, percent of all in the set",
+        columns=(
+            Column(head="method", names=True),
+            *(Column(head=name, unit=f"{n:,} {first.unit}s") for _, name, n in sets),
+        ),
+        lines=tuple(
+            Line(cells=(Cell(text=label), *(_percent(one, i) for i, _, _ in sets)), label=label)
+            for label, one in maps.items()
+        ),
+    )
+    sizes = Table(
+        name="sizes",
+        title=f"{case}: {first.unit}s of each class in each set",
+        columns=(Column(head="class", names=True), *(Column(head=name) for _, name, _ in sets)),
+        lines=tuple(
+            Line(cells=(Cell(text=f"class {k}"), *(Cell(text=f"{int(first.counts[i, k]):,}") for i, _, _ in sets)))
+            for k in range(first.counts.shape[1])
+        ),
+        style="",
+    )
+    return ShownMap(place, case, words, accuracy, sizes, pictures)
 
 
-def _shown(picture: Picture) -> str:
-    """The picture as SVG, or as PNG where thousands of marks would make the page heavy."""
-    png = next((path for path in picture.paths if path.suffix == ".png"), None)
-    if len(picture.svg) <= MOST_SVG or png is None:
-        return picture.svg
-    whole = base64.b64encode(png.read_bytes()).decode()
-    said = escape(f"{picture.title}. {picture.description}")
-    return f'<img src="data:image/png;base64,{whole}" alt="{said}">'
-
-
-def _validation_table(case: CollectedCase) -> str:
-    """Rows by their validation scores alone, for what is chosen without looking at a test set."""
-    rows = []
-    for label in dict.fromkeys(result["label"] for result in case.results):
-        scores = [result.get("scores") or {} for result in case.results if result["label"] == label]
-        cells = [str(len(scores))]
-        for name in ("id_val", "ood_val"):
-            known = [score[name] for score in scores if score.get(name) is not None]
-            cells.append(percent(summarize(known) if known else None))
-        shown = "".join(f"<td>{escape(cell).replace(' ± ', '&nbsp;±&nbsp;')}</td>" for cell in cells)
-        rows.append(f'<tr data-label="{escape(label)}"><th scope="row">{escape(label)}</th>{shown}</tr>')
-    if not rows:
-        return ""
-    heads = "".join(f'<th scope="col">{name}</th>' for name in ("Variant", "n", "ID validation", "OOD validation"))
-    table = table_html(f"{case.name}: validation scores, percent, mean ± sd", f"<tr>{heads}</tr>", rows)
-    return f'<div data-case="{escape(case.name)}">{table}</div>'
+def _percent(found: MapData, i: int) -> Cell:
+    text = f"{100 * found.correct[i].sum() / max(1, found.counts[i].sum()):.2f}"
+    return Cell(text=text, sort=text)

@@ -1,4 +1,7 @@
-"""The paper's figures, one file a kind: each a function of results that gives a figure and its description."""
+"""The paper's figures, one file per kind: each is a function of a frame of runs and gives a figure with a description.
+
+A file of this package that registers a picture with :func:`register_picture` is found without being listed anywhere.
+"""
 
 from mario.report.pictures.bars import bars
 from mario.report.pictures.boxes import boxes
@@ -10,14 +13,18 @@ from mario.report.pictures.invariance import invariance_curves
 from mario.report.pictures.label_rates import label_counts, label_rates
 from mario.report.pictures.maps import Map, embedding_maps, id_and_ood_maps
 from mario.report.pictures.picture import Drawing, Picture, save_picture
-from mario.report.pictures.ranks import ranks
+from mario.report.pictures.ranking import critical_difference
+from mario.report.pictures.registry import Sketch, check_shown, register_picture
 
 __all__ = [
     "Drawing",
     "Map",
     "Picture",
+    "Sketch",
     "bars",
     "boxes",
+    "check_shown",
+    "critical_difference",
     "curves",
     "differences",
     "draw",
@@ -27,6 +34,6 @@ __all__ = [
     "invariance_curves",
     "label_counts",
     "label_rates",
-    "ranks",
+    "register_picture",
     "save_picture",
 ]

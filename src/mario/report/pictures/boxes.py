@@ -1,54 +1,61 @@
 """Box plots over runs, test group by test group, after the paper's Figure 3 (Amazon-Photo, T1 to T8)."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mario.errors import MarioError
 from mario.report.pictures.palette import GRAY, LOOKS, Look, looks
 from mario.report.pictures.picture import PAGE, Drawing, sheet
-from mario.report.pictures.rows import (
-    Result,
+from mario.report.pictures.registry import Sketch, register_picture
+from mario.report.pictures.scores import (
     chosen_rows,
+    group_percents,
     groups_of,
+    in_order,
     metric_of,
-    percents,
-    row_labels,
+    rows_of,
     runs_per_row,
+    where,
 )
 from mario.report.svg import INK
 
-# More rows than this side by side leave no room for a box; each row then has a panel.
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from mario.lab.studies.collect import Collected
+
 SIDE_BY_SIDE = 6
-# So few runs are all shown; a box of three values alone would seem to know more.
-_DOTS = 12
-# In a panel of its own a row needs no look of its own.
-_ANY = Look(GRAY, "o", (), "")
+"""More rows than this leave no room for boxes side by side; each row then has a panel."""
+_DOTS = 12  # up to this many runs, each is shown as a dot: a box of three values hides how few there are
+_ANY = Look(GRAY, "o", (), "")  # a row with its own panel needs no look of its own
+_PAPER = ("erm", "eerm", "grace", "mario")  # the rows of the paper's Figure 3
 
 
-def boxes(results: Iterable[Result], *, rows: Sequence[str] | None = None, title: str = "") -> Drawing:
+def boxes(runs: "DataFrame", *, rows: Sequence[str] | None = None, title: str = "") -> Drawing:
     """Median, quartiles and whiskers (1.5 interquartile ranges) of the score on each test group, for each row.
 
-    Up to six rows stand side by side at each group; more have a panel each, on one scale.
+    Up to six rows are side by side at each group; more have a panel each, on one scale.
 
     Example:
+        >>> import pandas as pd
         >>> from mario.report.pictures import boxes
-        >>> run = {"method": "mario", "scores": {"ood_test": 0.85, "groups": {"T1": 0.9, "T2": 0.8}}}
-        >>> boxes([run, run]).description
+        >>> runs = pd.DataFrame({"method": "mario", "metric": "accuracy", "groups": [{"T1": 0.9, "T2": 0.8}] * 2})
+        >>> boxes(runs).description
         'Median accuracy in percent over 2 runs. mario: T1 90.0, T2 80.0.'
     """
-    results = list(results)
-    groups = groups_of(results)
+    groups = groups_of(runs)
     if not groups:
-        raise MarioError("results must hold runs with scores of test groups (scores['groups']), got none")
-    there = row_labels(result for result in results if (result.get("scores") or {}).get("groups"))
-    shown = chosen_rows(rows, there, "scores of test groups")
-    values = {row: [percents(results, row, "ood_test", group) for group in groups] for row in shown}
+        raise MarioError("runs must have scores of test groups, got none")
+    shown = chosen_rows(rows, rows_of(runs[runs["groups"].map(bool).astype(bool)]), "scores of test groups")
+    values = {row: [group_percents(runs, row, group) for group in groups] for row in shown}
     if len(shown) <= SIDE_BY_SIDE:
         with sheet(PAGE, 2.9) as figure:
             _together(figure.subplots(), values, looks(shown), groups)
-            figure.axes[0].set_ylabel(f"{metric_of(results)}, %")
+            figure.axes[0].set_ylabel(f"{metric_of(runs)}, %")
             figure.legend(loc="outside lower center", ncols=len(shown), handlelength=1.6)
     else:
         columns = 4
@@ -66,7 +73,7 @@ def boxes(results: Iterable[Result], *, rows: Sequence[str] | None = None, title
                 # The lowest panel of a column carries the names of the groups.
                 axis.tick_params(labelbottom=list(axes.flat).index(axis) + columns >= len(shown))
             for axis in axes[:, 0]:
-                axis.set_ylabel(f"{metric_of(results)}, %")
+                axis.set_ylabel(f"{metric_of(runs)}, %")
     medians = "; ".join(
         f"{row}: " + ", ".join(f"{g} {np.median(v):.1f}" for g, v in zip(groups, values[row], strict=True) if len(v))
         for row in shown
@@ -74,7 +81,7 @@ def boxes(results: Iterable[Result], *, rows: Sequence[str] | None = None, title
     return Drawing(
         figure,
         title or f"Scores on {groups[0]} to {groups[-1]}",
-        f"Median {metric_of(results)} in percent over {runs_per_row(results, shown)}. {medians}.",
+        f"Median {metric_of(runs)} in percent over {runs_per_row(runs, shown)}. {medians}.",
     )
 
 
@@ -116,3 +123,16 @@ def _boxes(axis: Any, columns: list[np.ndarray], positions: np.ndarray, width: f
             axis.plot([position], column, look.marker, markersize=6, zorder=4, **key)
         elif few:
             axis.plot([position] * len(column), column, ".", color=INK, markersize=2.5, zorder=4)
+
+
+@register_picture("boxes")
+def sketches(study: "Collected", root: Path | None) -> Iterator[Sketch]:
+    for case in study.cases:
+        if not groups_of(case.frame):
+            continue
+        shown, there = in_order(study.plan, rows_of(case.frame)), where(case.case)
+        paper = [row for row in _PAPER if row in shown]
+        if len(shown) > SIDE_BY_SIDE and len(paper) > 1:
+            title = f"Scores by test group, the paper’s rows, {there}"
+            yield Sketch(partial(boxes, case.frame, rows=paper, title=title), case.name, "paper")
+        yield Sketch(partial(boxes, case.frame, rows=shown, title=f"Scores by test group, {there}"), case.name)

@@ -1,52 +1,57 @@
-"""Ours beside the paper's: a dot and a bar of one standard deviation each, row by row."""
+"""Our scores beside the paper's: a dot and a bar of one standard deviation each, row by row."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mario.errors import MarioError
-from mario.report.numbers import METRICS
+from mario.report.numbers import metric_title
 from mario.report.pictures.palette import BLUE, VERMILLION
 from mario.report.pictures.picture import PAGE, Drawing, sheet
-from mario.report.tables.rows import LongRow
+from mario.report.pictures.registry import Sketch, register_picture
+from mario.report.pictures.scores import where
+from mario.report.tables.entries import Entry, entries
 
-_COLUMNS = (("id", "ID"), ("ood", "OOD"))
+if TYPE_CHECKING:
+    from mario.lab.studies.collect import Collected
+
+_SCORES = (("id_test", "ID"), ("ood_test", "OOD"))
 
 
-def differences(rows: Iterable[LongRow], *, title: str = "") -> Drawing:
-    """The rows of one case that the paper has too, ID and OOD test: our mean ± sd, and the paper's below it.
+def differences(found: Iterable[Entry], *, title: str = "") -> Drawing:
+    """The rows of one case that the paper also has, ID and OOD test: our mean ± sd, and the paper's below it.
 
     Example:
-        >>> from mario.lab.studies.plan import Collected, CollectedCase, make_plan
-        >>> from mario.lab.studies.read import find_study
+        >>> from mario.lab.case import Case
+        >>> from mario.lab.statistics.paired import summarize
+        >>> from mario.lab.studies.paper import Figure
         >>> from mario.report.pictures import differences
-        >>> from mario.report.tables import long_rows
-        >>> plan = make_plan(find_study("ablation"), datasets=["good-cbas"], seeds=1)
-        >>> place = {"name": "good-cbas-concept", "dataset": "good-cbas", "domain": "color", "shift": "concept"}
-        >>> result = {"label": "mario", "split_seed": 0, "seed": 0, "scores": {"id_test": 0.94, "ood_test": 0.91}}
-        >>> case = CollectedCase(**place, setting="transductive", asked=1, missing=None, results=[result])
-        >>> differences(long_rows(Collected(plan, [case]))).description
-        'Accuracy in percent, ours and the paper’s. ID: mario 94.0 and 94.4. OOD: mario 91.0 and 91.3.'
+        >>> from mario.report import Entry, Score
+        >>> score = Score(ours=summarize([0.91]), paper=Figure(91.28, 1.1, 10, "Table 2"))
+        >>> facts = {"study": "mine", "case": Case.find("good-cbas"), "encoder": "gcn", "metric": "accuracy"}
+        >>> facts |= {"supervised": False, "asked": 1, "scores": {"id_test": Score(), "ood_test": score}}
+        >>> differences([Entry(label="mario", method="mario", **facts)]).description
+        'Accuracy in percent, ours and the paper’s. OOD: mario 91.0 and 91.3.'
     """
-    both = list(rows)
-    shown = [row for row in both if any(_pair(row, column) for column, _ in _COLUMNS)]
-    columns = [(column, name) for column, name in _COLUMNS if any(_pair(row, column) for row in shown)]
+    shown = [entry for entry in found if _both(entry)]
+    columns = [(score, name) for score, name in _SCORES if any(entry.scores[score].off is not None for entry in shown)]
     if not shown:
-        raise MarioError("rows must hold one with a score of ours and a figure of the paper, got none")
-    metric = METRICS.get(shown[0].metric, shown[0].metric)
+        raise MarioError("found must have an entry with a score of ours and a figure of the paper, got none")
+    metric = metric_title(shown[0].metric)
     sentences = []
     with sheet(PAGE, 0.3 * len(shown) + 0.9) as figure:
         axes = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
-        for axis, (column, name) in zip(axes, columns, strict=True):
+        for axis, (score, name) in zip(axes, columns, strict=True):
             words = []
-            for at, row in enumerate(shown):
-                pair = _pair(row, column)
-                if pair:
-                    ours, theirs = pair
+            for at, entry in enumerate(shown):
+                ours, theirs = entry.scores[score].ours, entry.scores[score].paper
+                if ours and theirs and theirs.mean is not None:
                     _dot(axis, 100 * ours.mean, 100 * (ours.sd or 0.0), at - 0.14, VERMILLION, "o", True, "ours")
-                    _dot(axis, theirs.mean, theirs.sd, at + 0.14, BLUE, "s", False, "the paper’s")
-                    words.append(f"{row.label} {100 * ours.mean:.1f} and {theirs.mean:.1f}")
+                    _dot(axis, theirs.mean, theirs.sd or 0.0, at + 0.14, BLUE, "s", False, "the paper’s")
+                    words.append(f"{entry.label} {100 * ours.mean:.1f} and {theirs.mean:.1f}")
             axis.set_title(f"{name} {metric}, %", loc="left")
-            axis.set_yticks(range(len(shown)), [row.label for row in shown])
+            axis.set_yticks(range(len(shown)), [entry.label for entry in shown])
             axis.set_ylim(len(shown) - 0.5, -0.5)
             axis.tick_params(axis="y", length=0)
             axis.grid(axis="both")
@@ -57,9 +62,17 @@ def differences(rows: Iterable[LongRow], *, title: str = "") -> Drawing:
     return Drawing(figure, title or "Ours beside the paper’s", said)
 
 
-def _pair(row: LongRow, column: str) -> tuple[Any, Any] | None:
-    ours, theirs = getattr(row, column), getattr(row, f"paper_{column}")
-    return None if ours is None or theirs is None or theirs.mean is None else (ours, theirs)
+@register_picture("differences")
+def sketches(study: "Collected", root: Path | None) -> Iterator[Sketch]:
+    found = entries(study)
+    for case in study.cases:
+        here = [entry for entry in found if entry.case == case.case]
+        if any(map(_both, here)):
+            yield Sketch(partial(differences, here, title=f"Ours beside the paper’s, {where(case.case)}"), case.name)
+
+
+def _both(entry: Entry) -> bool:
+    return any(entry.scores[score].off is not None for score, _ in _SCORES)
 
 
 def _dot(axis: Any, mean: float, sd: float, y: float, color: str, marker: str, full: bool, label: str) -> None:

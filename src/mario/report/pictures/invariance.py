@@ -1,32 +1,44 @@
 """Invariance over training: average alignment of views against worst-case alignment (the paper's Section 3.1)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mario.report.pictures.palette import looks
 from mario.report.pictures.picture import PAGE, Drawing, sheet
-from mario.report.pictures.rows import Result, band, chosen_rows, over_steps, row_labels
+from mario.report.pictures.registry import Sketch, register_picture
+from mario.report.pictures.scores import band, chosen_rows, in_order, over_steps, rows_of, where
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from mario.lab.studies.collect import Collected
 
 _PANELS = (("align_mean", "average over views"), ("align_worst", "worst case"))
 
 
-def rows_with_invariance(results: Iterable[Result]) -> list[str]:
+def rows_with_invariance(runs: "DataFrame") -> list[str]:
     """Rows whose runs measured alignment at two checkpoints or more (the setting ``invariance``)."""
-    return row_labels(r for r in results if sum("align_worst" in point for point in r.get("curve") or ()) > 1)
+    return rows_of(
+        runs[runs["curve"].map(lambda curve: sum("align_worst" in point.scores for point in curve) > 1).astype(bool)]
+    )
 
 
-def invariance_curves(results: Iterable[Result], *, rows: Sequence[str] | None = None, title: str = "") -> Drawing:
-    """Two panels on one scale, average and worst case; a line a row, mean over runs with a band of one sd.
+def invariance_curves(runs: "DataFrame", *, rows: Sequence[str] | None = None, title: str = "") -> Drawing:
+    """Two panels on one scale, average and worst case; a line per row, mean over runs with a band of one sd.
 
-    Alignment is a squared distance: low is invariant.
+    Alignment is a squared distance: low means invariant.
 
     Example:
+        >>> import pandas as pd
+        >>> from mario.lab.result import CurvePoint
         >>> from mario.report.pictures import invariance_curves
-        >>> curve = [{"step": s, "align_mean": 0.1 * s, "align_worst": 0.2 * s} for s in (1, 2)]
-        >>> invariance_curves([{"method": "mario", "curve": curve}]).description
+        >>> curve = tuple(CurvePoint(s, {"align_mean": 0.1 * s, "align_worst": 0.2 * s}) for s in (1, 2))
+        >>> invariance_curves(pd.DataFrame({"method": ["mario"], "curve": [curve]})).description
         'At the last checkpoint, average and worst case: mario 0.200 and 0.400.'
     """
-    results = list(results)
-    shown = chosen_rows(rows, rows_with_invariance(results), "alignment at two checkpoints or more")
+    shown = chosen_rows(rows, rows_with_invariance(runs), "alignment at two checkpoints or more")
     look = looks(shown)
     ends: dict[str, list[float]] = {}
     top = 0.0
@@ -34,7 +46,7 @@ def invariance_curves(results: Iterable[Result], *, rows: Sequence[str] | None =
         axes = figure.subplots(1, len(_PANELS), sharey=True)
         for axis, (key, name) in zip(axes, _PANELS, strict=True):
             for row in shown:
-                steps, mean, sd = band(over_steps(results, row, key))
+                steps, mean, sd = band(over_steps(runs, row, key))
                 axis.fill_between(steps, mean - sd, mean + sd, color=look[row].color, alpha=0.13, linewidth=0)
                 axis.plot(
                     *(steps, mean),
@@ -62,3 +74,11 @@ def invariance_curves(results: Iterable[Result], *, rows: Sequence[str] | None =
         title or f"Invariance of {', '.join(shown)}",
         f"At the last checkpoint, average and worst case: {each}.",
     )
+
+
+@register_picture("invariance")
+def sketches(study: "Collected", root: Path | None) -> Iterator[Sketch]:
+    for case in study.cases:
+        if rows := in_order(study.plan, rows_with_invariance(case.frame)):
+            title = f"Average and worst-case alignment, {where(case.case)}"
+            yield Sketch(partial(invariance_curves, case.frame, rows=rows, title=title), case.name)

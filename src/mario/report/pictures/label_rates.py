@@ -1,13 +1,21 @@
 """Label rates and positive label rates split by split, after the paper's Figure 10 (Elliptic)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from mario.datasets import load_dataset
 from mario.errors import MarioError
 from mario.report.pictures.palette import BLUE, HATCHES, VERMILLION
 from mario.report.pictures.picture import PAGE, Drawing, sheet
+from mario.report.pictures.registry import Sketch, register_picture
 from mario.report.svg import INK
+
+if TYPE_CHECKING:
+    from mario.lab.case import Case
+    from mario.lab.studies.collect import Collected
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,7 @@ class Counts:
 def label_counts(data: Any) -> list[Counts]:
     """The counts of training (Tr), validation (Val) and every test group of a graph that is split by snapshots.
 
-    A node without a label is in no mask, but its snapshot (``domain_id``) is that of nodes which are.
+    A node without a label is in no mask; it counts for the split of the other nodes of its snapshot (``domain_id``).
 
     Example:
         >>> import torch
@@ -38,7 +46,7 @@ def label_counts(data: Any) -> list[Counts]:
         (Counts(name='Tr', nodes=10, labeled=5, positive=5), 'T9')
     """
     if "groups" not in data:
-        raise MarioError("label rates are of a graph with test groups, such as elliptic, and this one has none")
+        raise MarioError("data must have test groups, as elliptic does, for label rates; it has none")
     found = [_counts("Tr", data, data.train_mask), _counts("Val", data, data.ood_val_mask)]
     for place, name in enumerate(data.groups):
         found.append(_counts(name, data, data.ood_test_mask & (data.group_id == place)))
@@ -46,7 +54,7 @@ def label_counts(data: Any) -> list[Counts]:
 
 
 def label_rates(counts: Sequence[Counts], *, title: str = "") -> Drawing:
-    """Two bars a split: the share of nodes that have a label, and the share of those that are positive.
+    """Two bars per split: the share of nodes that have a label, and the share of those that are positive.
 
     Example:
         >>> from mario.report.pictures import label_rates
@@ -93,3 +101,16 @@ def _counts(name: str, data: Any, mask: Any) -> Counts:
     snapshots = data.domain_id[mask].unique()
     within = (data.domain_id[:, None] == snapshots).any(1)
     return Counts(name, int(within.sum()), int(mask.sum()), int((data.y[mask] == 1).sum()))
+
+
+@register_picture("label-rates")
+def sketches(study: "Collected", root: Path | None) -> Iterator[Sketch]:
+    for case in study.cases:
+        if not case.missing:
+            yield Sketch(partial(_of_case, case.case, root), case.name)
+
+
+def _of_case(case: "Case", root: Path | None) -> Drawing:
+    where: dict[str, Any] = {"domain": case.domain, "shift": case.shift, "setting": case.setting}
+    data = load_dataset(case.dataset, **where, root=root, download=False)
+    return label_rates(label_counts(data), title=f"Label rates of {case.dataset}")

@@ -1,24 +1,34 @@
 """Maps of embeddings, method beside method: by class and by domain (the paper's Figure 8), and ID and OOD apart.
 
-A map is two coordinates a node, such as t-SNE's; the paper colors the classes that have the most nodes and leaves the
-others out.
+A map has two coordinates per node, from t-SNE for example. The paper colors the classes that have the most nodes and
+leaves out the others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mario.errors import MarioError
+from mario.evaluation import SETS
+from mario.report import maps as run_maps
 from mario.report.pictures.palette import COLORS, MARKERS, ORDERED
 from mario.report.pictures.picture import COLUMN, PAGE, Drawing, sheet
+from mario.report.pictures.registry import Sketch, register_picture
+from mario.report.pictures.scores import where
+
+if TYPE_CHECKING:
+    from mario.lab.studies.collect import Collected, CollectedCase
+    from mario.lab.studies.plan import Plan
 
 LARGEST, LARGEST_APART = 8, 7
 """How many classes the paper shows: in Figure 8, and in its appendix with ID and OOD apart."""
 
 _COLUMNS = 4
-_RASTER_ABOVE = 500  # dots of one panel that a page holds as an image
+_RASTER_ABOVE = 500  # with more dots, a panel is an image
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +44,7 @@ class Map:
     def __post_init__(self) -> None:
         lengths = [len(self.xy), len(self.y), len(self.domain), len(self.ood)]
         if len(set(lengths)) > 1 or np.ndim(self.xy) != 2 or not lengths[0]:
-            raise MarioError(f"xy, y, domain and ood must have one row a node, got {', '.join(map(str, lengths))}")
+            raise MarioError(f"xy, y, domain and ood must have one row per node, got {', '.join(map(str, lengths))}")
 
 
 def embedding_maps(maps: Sequence[Map], *, title: str = "") -> Drawing:
@@ -121,7 +131,7 @@ def _largest(maps: Sequence[Map], most: int) -> np.ndarray:
 
 
 def _size(maps: Sequence[Map], legends: float) -> tuple[float, float]:
-    # One or two maps are no larger than they would be among three: a panel need not fill a page.
+    # One or two maps are no larger than three would be.
     width = COLUMN if len(maps) == 1 else PAGE
     side = (width - 0.3) / max(min(_COLUMNS, len(maps)), 1 if width == COLUMN else 3)
     side = min(side, 2.2)
@@ -129,7 +139,7 @@ def _size(maps: Sequence[Map], legends: float) -> tuple[float, float]:
 
 
 def _panels(figure: Any, maps: Sequence[Map], names: tuple[str, str]) -> list[tuple[Any, Any]]:
-    """Two panels a map, one above the other, both with the scale of the whole map."""
+    """Two panels per map, one above the other, both with the scale of the whole map."""
     columns = min(_COLUMNS, len(maps))
     blocks = -(-len(maps) // columns)
     axes = figure.subplots(2 * blocks, columns, squeeze=False)
@@ -166,7 +176,7 @@ def _dots(m: Map) -> dict[str, Any]:
 
 
 def _scatter(axis: Any, m: Map, parts: Sequence[tuple[np.ndarray, str]]) -> None:
-    # Color and shape both say which part, so that neither has to be seen.
+    # Color and shape both show the part, so that either is enough.
     for (nodes, label), color, marker in zip(parts, COLORS, MARKERS, strict=False):
         axis.scatter(*m.xy[nodes].T, c=color, marker=marker, label=label, **_dots(m))
 
@@ -175,7 +185,7 @@ def _legend(figure: Any, axes: Sequence[Any], loc: str) -> None:
     from matplotlib.lines import Line2D
 
     labels = list(dict.fromkeys(label for axis in axes for label in axis.get_legend_handles_labels()[1]))
-    # Dots of a legend are larger than those of the map, whose shape one cannot see.
+    # Dots of a legend are larger than those of the map, so that their shape can be seen.
     handles = [
         Line2D([], [], color=color, marker=marker, linestyle="", markersize=5)
         for _, color, marker in zip(labels, COLORS, MARKERS, strict=False)
@@ -196,3 +206,31 @@ def _in_words(maps: Sequence[Map], classes: np.ndarray) -> str:
             f"{len(np.unique(m.domain))} domains."
         )
     return " ".join(sentences)
+
+
+@register_picture("map")
+def sketches(study: "Collected", root: Path | None) -> Iterator[Sketch]:
+    yield from _sketches(study, root, embedding_maps, "Embeddings")
+
+
+@register_picture("map-id-ood")
+def sketches_apart(study: "Collected", root: Path | None) -> Iterator[Sketch]:
+    yield from _sketches(study, root, id_and_ood_maps, "Embeddings, ID and OOD apart")
+
+
+def _sketches(study: "Collected", root: Path | None, draw: Callable[..., Drawing], title: str) -> Iterator[Sketch]:
+    for case in study.cases:
+        if len(case.runs):
+            made = partial(_of_case, study.plan, case, root, draw, f"{title}, {where(case.case)}")
+            yield Sketch(made, case.name)
+
+
+def _of_case(
+    plan: "Plan", case: "CollectedCase", root: Path | None, draw: Callable[..., Drawing], title: str
+) -> Drawing:
+    drawn = []
+    for row, folder in run_maps.mapped_runs(plan, case).items():
+        found = run_maps.map_of(folder, root)
+        ood = np.isin(found.split, [place for place, name in enumerate(SETS) if name.startswith("ood")])
+        drawn.append(Map(row, found.xy, found.y, found.domain, ood))
+    return draw(drawn, title=title)

@@ -1,13 +1,13 @@
-"""Colors that color-blind readers tell apart, and who has which: a method looks the same in every picture.
+"""Colors that color-blind readers can distinguish; a method looks the same in every picture.
 
-Color is never alone: markers, dashes and hatches differ as well, so that a print in gray can be read.
+Markers, dashes and hatches differ as well, so that a gray print can be read.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# Okabe & Ito's palette without its black, which is the page's own ink, and its yellow, which white paper swallows. Gray
-# and violet stay apart from them, and from both grounds, under every kind of dichromacy (a test simulates them).
+# Okabe & Ito's palette without black, which is the page's ink, and yellow, which is hard to see on white. Gray and
+# violet differ from the others and from both backgrounds under every kind of dichromacy (a test simulates them).
 BLUE, ORANGE, GREEN, VERMILLION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY, GRAY, VIOLET = "#CC79A7", "#56B4E9", "#6A6A6A", "#8877FF"
 
@@ -22,13 +22,13 @@ HATCHES = ("", "////", "..", "\\\\\\\\", "xxxx", "----", "++++", "||||")
 # Ordered values, such as the cells of a grid; made for dichromats (Nuñez, Anderton & Renslow, 2018).
 SEQUENTIAL = "cividis"
 
-# Ordered values as dots on the bare page, where a map from dark to light would sink into one ground or the other.
+# Ordered values as dots on the page, where a scale from dark to light would vanish on one background or the other.
 ORDERED = (BLUE, "#8C8C8C", VERMILLION)
 
 
 @dataclass(frozen=True)
 class Look:
-    """How one row is drawn, be it a line, a dot, a bar or a box."""
+    """How one row is drawn, as a line, a dot, a bar or a box."""
 
     color: str
     marker: str
@@ -49,7 +49,7 @@ _SPARE = tuple(_look(i, (i + turn) % len(MARKERS)) for turn in range(1, len(MARK
 
 
 def looks(labels: Iterable[str]) -> dict[str, Look]:
-    """The look of each row of one picture: its own if it has one, else the next that is free.
+    """The look of each row of one picture: its own if it has one, otherwise the next free one.
 
     Example:
         >>> from mario.report.pictures.palette import VERMILLION, looks
@@ -60,7 +60,7 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     asked = list(dict.fromkeys(labels))
     found = {label: LOOKS[label] for label in asked if label in LOOKS}
     free = iter([look for look in (*LOOKS.values(), *_SPARE) if look not in found.values()])
-    # In the order asked for; more rows than looks begin again.
+    # If there are more rows than looks, looks repeat.
     rest = [label for label in asked if label not in LOOKS]
     for place, label in enumerate(rest):
         found[label] = next(free, None) or _SPARE[place % len(_SPARE)]

@@ -1,6 +1,8 @@
-"""What a picture is: a figure with its description, drawn at the size of print and kept as PNG, SVG and PDF."""
+"""A picture: a figure with its description, drawn at print size and saved as PNG, SVG and PDF."""
 
+import base64
 import io
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,11 +19,13 @@ COLUMN, PAGE = 3.33, 7.0
 """Widths in print, in inches: one column of a two-column paper, and both."""
 
 DPI = 200
+MOST_SVG = 400_000
+"""Bytes of an SVG in a page; a larger picture is shown as PNG."""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, what it shows, and the same in words for whoever does not see it."""
+    """A figure, what it shows, and a description for readers who cannot see it."""
 
     figure: "Figure"
     title: str
@@ -30,7 +34,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing that was kept. ``svg`` stands in a page and takes its text color, ``paths`` are the files."""
+    """A saved drawing. ``svg`` is for a page and takes its text color, ``paths`` are the files."""
 
     name: str
     kind: str
@@ -40,12 +44,26 @@ class Picture:
     svg: str
     paths: tuple[Path, ...]
 
+    @property
+    def png(self) -> str:
+        """The PNG in base64, for a page that the SVG would make heavy; otherwise empty."""
+        path = next((path for path in self.paths if path.suffix == ".png"), None)
+        if path is None or len(self.svg) <= MOST_SVG:
+            return ""
+        return base64.b64encode(path.read_bytes()).decode()
+
+    @property
+    def broad(self) -> bool:
+        """Whether it is wider than a column."""
+        inches = re.search(r"--inches: ([\d.]+)", self.svg[:2000])
+        return inches is not None and float(inches[1]) > COLUMN
+
 
 @contextmanager
 def sheet(width: float, height: float, layout: Literal["constrained"] | None = "constrained") -> Iterator[Any]:
-    """An empty figure of so many inches in the style of all pictures; on leaving, its layout is settled for good.
+    """An empty figure of this size in inches, in the style of all pictures; its layout is fixed on exit.
 
-    It is typed as anything: matplotlib takes more than its annotations say.
+    It is typed as ``Any``: matplotlib accepts more than its annotations say.
     """
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -57,7 +75,7 @@ def sheet(width: float, height: float, layout: Literal["constrained"] | None = "
         yield figure
         if engine := figure.get_layout_engine():
             engine.execute(figure)
-            # Made anew for each format, a layout moves by a hair, and PNG and PDF would not be the same picture.
+            # Computed for each format, the layout would differ slightly between PNG and PDF.
             figure.set_layout_engine("none")
 
 
@@ -68,16 +86,16 @@ def save_picture(figure: "Figure", stem: Path | str, *, title: str = "") -> list
 
     Example:
         >>> import tempfile
-        >>> from mario.report.pictures import curves, save_picture
-        >>> scores = {"train": 0.9, "id_val": 0.8, "id_test": 0.8, "ood_val": 0.7, "ood_test": 0.6}
-        >>> run = {"method": "grace", "metric": "accuracy", "curve": [scores | {"step": 10}, scores | {"step": 20}]}
-        >>> [path.name for path in save_picture(curves([run]).figure, tempfile.mkdtemp() + "/one")]
+        >>> from mario.report.pictures import label_rates, save_picture
+        >>> from mario.report.pictures.label_rates import Counts
+        >>> figure = label_rates([Counts("Tr", 100, 20, 5)]).figure
+        >>> [path.name for path in save_picture(figure, tempfile.mkdtemp() + "/one")]
         ['one.png', 'one.svg', 'one.pdf']
     """
     import matplotlib
 
     stem = Path(stem)
-    # No date, no version: what is left is what was drawn.
+    # No date and no version, so that the same figure gives the same bytes.
     nothing = {
         "png": ("Software",),
         "svg": ("Creator", "Date", "Format", "Type"),

@@ -1,10 +1,8 @@
-"""A study's table in LaTeX, with the packages booktabs and graphicx."""
+"""Tables in LaTeX, with the packages booktabs and graphicx."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 
-from mario.report.tables.text import cell_text, overall_text
-from mario.report.tables.wide import Cell, WideTable
+from mario.report.tables.table import Cell, Table
 
 _ESCAPED = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -13,23 +11,21 @@ _ESCAPED = {
     "↑": r"$\uparrow$", "↓": r"$\downarrow$", "×": r"$\times$", "\n": " ", '"': "''",
 }  # fmt: skip
 
+AT_MOST = 10
+"""Columns side by side; more cases go into a second block below."""
 
-AT_ONCE = 10
-"""Columns beside each other; further cases stand in a second block below."""
 
+def to_latex(table: Table) -> str:
+    """The table as a ``table*`` environment; it needs only ``\\usepackage{booktabs,graphicx}``.
 
-def to_latex(table: WideTable) -> str:
-    """The table as a ``table*`` environment that stands by itself; ``\\usepackage{booktabs,graphicx}`` is all it needs.
-
-    Each method has two lines: ours, and in small print the paper's. The notes are under the table. What LaTeX cannot
-    print without more packages is left out.
+    Each method has two lines: ours, and in small print the paper's. The notes are below the table. Characters that
+    LaTeX cannot print without more packages are left out.
 
     Example:
-        >>> from mario.report import to_latex
-        >>> from mario.report.tables import WideTable
-        >>> none = dict.fromkeys(("columns", "cells", "rows", "overall", "controls", "supervised"), ())
-        >>> none |= {"reference": None, "subject": None}
-        >>> print(to_latex(WideTable(study="mine", title="100 % mine", paper="", notes=("A note.",), **none)))
+        >>> from mario.report.tables.latex import to_latex
+        >>> from mario.report.tables.table import Column, Table
+        >>> columns = (Column(head="method", names=True),)
+        >>> print(to_latex(Table(name="mine", title="100 % mine", columns=columns, lines=(), notes=("A note.",))))
         % needs \\usepackage{booktabs,graphicx}
         \\begin{table*}[htp]
         \\caption{100 \\% mine}
@@ -48,16 +44,14 @@ def to_latex(table: WideTable) -> str:
         \\end{table*}
         <BLANKLINE>
     """
-    parts = _parts(table)
-    blocks = (_block(table, part, last=part is parts[-1]) for part in parts)
     notes = r" \\ ".join(escape_latex(note) for note in table.notes)
     lines = [
         r"% needs \usepackage{booktabs,graphicx}",
         r"\begin{table*}[htp]",
-        rf"\caption{{{escape_latex(table.heading)}}}",
-        rf"\label{{tab:{''.join(c if c.isascii() and c.isalnum() else '-' for c in table.study)}}}",
+        rf"\caption{{{escape_latex(table.title)}}}",
+        rf"\label{{tab:{''.join(c if c.isascii() and c.isalnum() else '-' for c in table.name)}}}",
         r"\centering",
-        "\n\n\\vspace{4pt}\n".join(blocks),
+        "\n\n\\vspace{4pt}\n".join(_block(part) for part in table.parts(AT_MOST)),
         "",
         r"\vspace{2pt}",
         rf"\parbox{{\textwidth}}{{\footnotesize {notes}}}",
@@ -65,48 +59,6 @@ def to_latex(table: WideTable) -> str:
         "",
     ]
     return "\n".join(lines)
-
-
-def _parts(table: WideTable) -> list[list[int]]:
-    """The places of the columns of each block, blocks alike in width; a case is never torn apart."""
-    total = max(1, len(table.columns))
-    widest = math.ceil(total / math.ceil(total / AT_ONCE))
-    parts: list[list[int]] = [[]]
-    at = 0
-    for _, width in table.cases:
-        if parts[-1] and len(parts[-1]) + width > widest:
-            parts.append([])
-        parts[-1] += range(at, at + width)
-        at += width
-    return parts
-
-
-def _block(table: WideTable, places: Sequence[int], *, last: bool) -> str:
-    overall = table.overall if last else ()
-    lines = [
-        r"\resizebox{\textwidth}{!}{%",
-        rf"\begin{{tabular}}{{l{'c' * (len(places) + bool(overall))}}}",
-        r"\toprule",
-        *_heads(table, places, bool(overall)),
-        r"\midrule",
-    ]
-    for i, label in enumerate(table.rows):
-        if i:
-            lines.append(r"\addlinespace[2pt]")
-        first, second = [escape_latex(label)], [""]
-        for j in places:
-            ours, paper = _cell(table.cells[i][j])
-            first.append(ours)
-            second.append(paper)
-        if overall:
-            here = overall[i]
-            above, below = ("--", "") if here is None else overall_text(here)
-            first.append(escape_latex(above))
-            second.append(_small(below))
-        lines.append(_line(first))
-        if any(second):
-            lines.append(_line(second))
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}"])
 
 
 def escape_latex(text: str) -> str:
@@ -120,40 +72,45 @@ def escape_latex(text: str) -> str:
     return "".join(_ESCAPED.get(c, c if c.isascii() else "") for c in text)
 
 
-def _heads(table: WideTable, places: Sequence[int], overall: bool) -> list[str]:
-    columns = [table.columns[j] for j in places]
-    if not columns:
-        return [r"method \\"]
-    widths: dict[str, int] = {}
-    for column in columns:
-        head = table.case_head(column)
-        widths[head] = widths.get(head, 0) + 1
-    first, rules, at = [""], [], 2
-    for head, width in widths.items():
-        first.append(rf"\multicolumn{{{width}}}{{c}}{{{escape_latex(head)}}}")
-        rules.append(rf"\cmidrule(lr){{{at}-{at + width - 1}}}")
+def _block(table: Table) -> str:
+    lines = [
+        r"\resizebox{\textwidth}{!}{%",
+        rf"\begin{{tabular}}{{{''.join('l' if c.names or c.text else 'c' for c in table.columns)}}}",
+        r"\toprule",
+        *_heads(table),
+        r"\midrule",
+    ]
+    for place, line in enumerate(table.lines):
+        lines += [r"\addlinespace[2pt]"] if place else []
+        lines.append(_line(map(_first, line.cells)))
+        if any(cell.second_line for cell in line.cells):
+            lines.append(_line(_small(cell.second_line) for cell in line.cells))
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}"])
+
+
+def _heads(table: Table) -> list[str]:
+    heads = _line(escape_latex(column.head) for column in table.columns)
+    if not table.grouped:
+        return [heads]
+    above, rules, at = [], [], 1
+    for column, width in table.spans:
+        group = escape_latex(column.group)
+        above.append(rf"\multicolumn{{{width}}}{{c}}{{{group}}}" if width > 1 else group)
+        rules += [rf"\cmidrule(lr){{{at}-{at + width - 1}}}"] if width > 1 else []
         at += width
-    second = ["method", *(escape_latex(column.head) for column in columns)]
-    third = ["", *(_small(f"{column.metric_name} %") for column in columns)]
-    if overall:
-        first.append("all cases")
-        second.append(escape_latex(f"OOD − {table.overall_against}"))
-        third.append("")
-    return [_line(first), "".join(rules), _line(second), _line(third)]
+    return [_line(above), "".join(rules), heads, _line(_small(column.unit) for column in table.columns)]
 
 
-def _cell(cell: Cell) -> tuple[str, str]:
-    text = cell_text(cell)
-    score = escape_latex(text.score)
-    score = rf"\textbf{{{score}}}" if cell.place == 1 else rf"\underline{{{score}}}" if cell.place == 2 else score
-    count = f" ({text.count})" if text.count else ""
-    paper = ", ".join(part for part in (text.paper, text.off) if part)
-    return score + count + escape_latex(text.arrow), _small(paper)
+def _first(cell: Cell) -> str:
+    text = escape_latex("; ".join(cell.items) or cell.text)
+    commands = {"best": r"\textbf{%s}", "strong": r"\textbf{%s}", "second": r"\underline{%s}", "": "%s"}
+    count = f" ({cell.count})" if cell.count else ""
+    return commands[cell.emphasis] % text + count + escape_latex(cell.arrow)
 
 
 def _small(text: str) -> str:
     return rf"{{\footnotesize {escape_latex(text)}}}" if text else ""
 
 
-def _line(cells: Sequence[str]) -> str:
+def _line(cells: Iterable[str]) -> str:
     return " & ".join(cells) + r" \\"

@@ -1,20 +1,21 @@
-"""One label against another over all cases: with five pairs a case, only all cases together can show a difference."""
+"""One row against another over all cases: with five pairs per case, only all cases together can show a difference."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mario.lab.statistics.paired import NothingToPairError, Paired, Pairs, holm, least_p, pair, paired
-from mario.lab.studies.plan import Collected, CollectedCase
-from mario.report.tables.one_case import gap_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pooled:
-    """The OOD scores of ``label`` less those of ``against``, over all pairs of all cases that have both.
+    """A score of ``label`` minus that of ``against``, over all pairs of all cases that have both.
 
     ``pairs`` counts those of each case, ``above`` the cases with a positive mean difference. A case in which scores
-    vary more weighs more in the mean; the test goes by ranks.
+    vary more weighs more in the mean; the test uses ranks.
     """
 
     label: str
@@ -28,41 +29,43 @@ class Pooled:
         return tuple(self.pairs)
 
 
-def pool(
-    collected: Collected | Iterable[Collected], label: str, against: str, *, score: str = "ood_test"
-) -> Pooled | None:
-    """Compare two labels over every case of one study or of several; a case that several studies have counts once.
+def once(runs: "DataFrame") -> "DataFrame":
+    """The runs of several studies, with those of a row and case that an earlier study has left out."""
+    first = runs.groupby(["case", "label"], sort=False)["study"].transform("first")
+    return runs[runs["study"] == first]
 
-    Returns None where no case has a run of both on the same split and seed.
+
+def pool(runs: "DataFrame", label: str, against: str, *, score: str = "ood_test") -> Pooled | None:
+    """Compare two rows over every case of a study's frame, or of several frames joined.
+
+    ``score`` is a column of the frame. Returns None if no case has a run of both on the same split and seed.
 
     Example:
-        >>> from pathlib import Path
-        >>> from mario.lab.studies.plan import collect, make_plan
-        >>> from mario.lab.studies.read import find_study
+        >>> from mario.lab.studies.collect import labeled_frame
         >>> from mario.report import pool
-        >>> plan = make_plan(find_study("ablation"), datasets=["good-cbas"], seeds=1)
-        >>> pool(collect(plan, Path("no runs yet")), "mario", "mario w/o ad") is None
+        >>> pool(labeled_frame([]), "mario", "grace") is None
         True
     """
-    several = [collected] if isinstance(collected, Collected) else collected
-    return pool_cases((case for one in several for case in one.cases), label, against, score=score)
-
-
-def pool_cases(cases: Iterable[CollectedCase], label: str, against: str, *, score: str = "ood_test") -> Pooled | None:
-    """:func:`pool` over these cases. ``score`` is a key of a result's scores, or ``gap``, which is ID less OOD."""
     found: dict[str, Pairs] = {}
-    for case in cases:
-        here = _pairs(case, label, against, score)
-        if here is not None and case.name not in found:
-            found[case.name] = here
+    runs = once(runs)
+    for case, here in runs[runs["label"].isin([label, against])].groupby("case", sort=False):
+        try:
+            found[str(case)] = pair(here[here["label"] == label], here[here["label"] == against], score)
+        except NothingToPairError:
+            continue
     if not found:
         return None
-    a = [value for pairs in found.values() for value in pairs.a]
-    b = [value for pairs in found.values() for value in pairs.b]
-    splits = [split for pairs in found.values() for split in pairs.splits]
-    counts = {name: len(pairs.keys) for name, pairs in found.items()}
-    above = sum(sum(pairs.a) > sum(pairs.b) for pairs in found.values())
-    return Pooled(label=label, against=against, pairs=counts, above=above, test=paired(a, b, splits=splits))
+    return Pooled(
+        label=label,
+        against=against,
+        pairs={name: len(pairs.keys) for name, pairs in found.items()},
+        above=sum(sum(pairs.a) > sum(pairs.b) for pairs in found.values()),
+        test=paired(
+            [value for pairs in found.values() for value in pairs.a],
+            [value for pairs in found.values() for value in pairs.b],
+            splits=[split for pairs in found.values() for split in pairs.splits],
+        ),
+    )
 
 
 def reachable(tests: Sequence[Paired | None], level: float = 0.05) -> int:
@@ -77,16 +80,3 @@ def reachable(tests: Sequence[Paired | None], level: float = 0.05) -> int:
     """
     best = holm([None if test is None or test.p_wilcoxon is None else least_p(test.n) for test in tests])
     return sum(p is not None and p < level for p in best)
-
-
-def _pairs(case: CollectedCase, label: str, against: str, score: str) -> Pairs | None:
-    ours, theirs = ([_with_gap(run) for run in case.results if run["label"] == name] for name in (label, against))
-    try:
-        return pair(ours, theirs, score)
-    except NothingToPairError:
-        return None
-
-
-def _with_gap(run: Mapping[str, Any]) -> dict[str, Any]:
-    gap = gap_of(run)
-    return {**run, "scores": {**run["scores"], "gap": gap}} if gap is not None else dict(run)

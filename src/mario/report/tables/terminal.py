@@ -1,110 +1,76 @@
-"""Tables for a terminal."""
+"""Tables for a terminal of 100 columns."""
 
 from typing import TYPE_CHECKING
 
-from mario.report.numbers import METRICS, p_value
-from mario.report.tables.one_case import CONTROLS, Table
-from mario.report.tables.one_case_text import header_notes, narrow_cells
-from mario.report.tables.text import cell_text, overall_text
-from mario.report.tables.wide import Cell, Column, WideTable
+from mario.report.tables.table import Cell, Column, Table
 
 if TYPE_CHECKING:
-    from rich.console import Group, RenderableType
+    from rich.console import Group
     from rich.table import Table as RichTable
     from rich.text import Text
 
-AT_ONCE = 5
-"""Columns beside each other; further ones stand in a second table below."""
+AT_MOST = 5
+"""Columns side by side; more go into a second table below."""
 
 
-def to_rich(table: Table | WideTable) -> "RenderableType":
-    """The table for a terminal, with its notes: of one case for 80 columns, of a study for 100.
+def to_rich(table: Table) -> "Group":
+    """The table for a terminal, with its notes. The paper's number is below ours.
 
-    The other forms have more columns. A study's has OOD and, below it in small, the paper's figure.
+    Example:
+        >>> from mario.report.tables.table import Column, Table
+        >>> from rich.console import Console
+        >>> table = Table(name="mine", title="Scores", columns=(Column(head="method", names=True),), lines=())
+        >>> Console().print(to_rich(table).renderables[0])
+        Scores
     """
-    return _study(table) if isinstance(table, WideTable) else _one_case(table)
-
-
-def _study(table: WideTable) -> "Group":
     from rich.console import Group
     from rich.text import Text
 
-    shown = [j for j, column in enumerate(table.columns) if column.score != "id"]
-    parts = [shown[i : i + AT_ONCE] for i in range(0, len(shown), AT_ONCE)] or [[]]
-    notes = ["OOD and test groups only; the other forms have ID too.", *table.notes]
+    notes = list(table.notes)
+    optional = dict.fromkeys(column.head for column in table.columns if column.optional)
+    if optional and len(table.columns) > AT_MOST:
+        table = table.without_optional()
+        notes.insert(0, f"{', '.join(optional)}: see the other forms of this table.")
     return Group(
-        Text(table.heading, style="bold"),
-        *(_part(table, part, last=part is parts[-1]) for part in parts),
+        Text(table.title, style="bold"),
+        *(_part(part) for part in table.parts(AT_MOST, whole_groups=False)),
         *(Text(f"· {note}", style="dim") for note in notes),
     )
 
 
-def _part(table: WideTable, places: list[int], *, last: bool) -> "RichTable":
+def _part(table: Table) -> "RichTable":
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
     out = RichTable(box=box.SIMPLE, pad_edge=False, collapse_padding=True, padding=(0, 1))
-    out.add_column("")
-    for j in places:
-        out.add_column(Text(_head(table, table.columns[j])), justify="right", no_wrap=True)
-    overall = table.overall if last else ()
-    if overall:
-        out.add_column(Text(f"all cases\nOOD −\n{table.overall_against}"), justify="right")
-    for i, label in enumerate(table.rows):
-        style = "dim" if label in table.controls else None
-        cells = [
-            Text(label, style="bold" if label == table.subject else ""),
-            *(_cell(table.cells[i][j]) for j in places),
-        ]
-        if overall:
-            here = overall[i]
-            text = "–" if here is None else f"{overall_text(here)[0]}\np {p_value(here.p_holm)}"
-            cells.append(Text(text))
-        out.add_row(*cells, style=style)
+    for column in table.columns:
+        left = column.names or column.text
+        out.add_column(Text(_head(column)), justify="left" if left else "right", no_wrap=not left)
+    for line in table.lines:
+        cells = [_cell(cell) for cell in line.cells]
+        if line.kind == "subject":
+            cells[0].stylize("bold")
+        out.add_row(*cells, style="dim" if line.kind == "control" else None)
     return out
 
 
-def _head(table: WideTable, column: Column) -> str:
-    name = column.head if column.score != "ood" else f"OOD {column.metric_name}"
-    return "\n".join([*table.case_head(column).split(", "), name])
+def _head(column: Column) -> str:
+    return "\n".join([*column.group.split(", "), *column.head.replace(" − ", " −\n").split("\n"), column.unit]).strip(
+        "\n"
+    )
 
 
 def _cell(cell: Cell) -> "Text":
     from rich.text import Text
 
-    text = cell_text(cell)
-    style = {1: "bold", 2: "underline", None: ""}[cell.place]
-    out = Text(text.score.replace(" ± ", "±"), style=style)
-    short = f" {text.count}" if cell.ours is not None and cell.n < cell.asked else ""
-    out.append(f"{text.arrow}{short}", style="none")
-    if text.paper:
-        off = f" {text.off}" if text.off else ""
-        out.append(f"\n{text.paper.partition(' ')[0]}{off}", style="dim")
-    return out
-
-
-def _one_case(table: Table) -> "RichTable":
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    metric = METRICS.get(table.metric, table.metric)
-    heads = ["method", "n", "ID\nby id_val", f"OOD\nby {table.chosen_on}", "gap", "paper\nID", "paper\nOOD"]
-    if table.reference:
-        heads.append(f"OOD −\n{table.reference}")
-    caption = Text("\n".join(header_notes(table) + list(table.notes)))
-    out = RichTable(
-        title=Text(f"{table.title}: {metric}, %"),
-        caption=caption,
-        caption_justify="left",
-        box=box.SIMPLE,
-        pad_edge=False,
-        collapse_padding=True,
-    )
-    for index, head in enumerate(heads):
-        out.add_column(Text(head), justify="left" if index == 0 else "right", no_wrap=index == 0)
-    for row in table.rows:
-        style = "bold" if row.method == "mario" else ("dim" if row.method in CONTROLS else None)
-        out.add_row(*(Text(cell) for cell in narrow_cells(row, table.reference)), style=style)
+    style = {"best": "bold", "strong": "bold", "second": "underline", "": ""}[cell.emphasis]
+    out = Text("\n".join(cell.items) or cell.text.replace(" ± ", "±"), style=style)
+    out.append(f"{cell.arrow}{f' {cell.count}' if cell.short else ''}", style="none")
+    if cell.paper:
+        off = f" {cell.off}" if cell.off else ""
+        out.append(f"\n{cell.paper.partition(' ')[0]}{off}", style="dim")
+    elif cell.detail:
+        # A terminal has room for the last fact only: the p-value of a test.
+        out.append(f"\n{cell.detail.rpartition(', ')[2]}", style="none")
     return out

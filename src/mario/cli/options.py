@@ -1,0 +1,73 @@
+"""Options and arguments that several verbs share. This module does not import torch."""
+
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mario.datasets import CATALOG
+from mario.errors import MarioError
+
+
+def complete_method(incomplete: str) -> list[str]:
+    # Read the files instead of importing them: completion should not wait for torch.
+    texts = [entry.read_text(encoding="utf-8") for entry in (files("mario") / "methods").iterdir() if entry.is_file()]
+    names = re.findall(r'^@register\("([^"]+)"\)', "\n".join(texts), flags=re.MULTILINE)
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def complete_dataset(incomplete: str) -> list[str]:
+    return [name for name in CATALOG if name.startswith(incomplete)]
+
+
+Dataset = Annotated[str, typer.Argument(help="Dataset: see `mario data list`.", autocompletion=complete_dataset)]
+Shift = Annotated[
+    str | None, typer.Option(help="covariate, concept, no_shift or label: see `mario data show DATASET`.")
+]
+Domain = Annotated[str | None, typer.Option(help="The attribute that shifts: see `mario data show DATASET`.")]
+Setting = Annotated[
+    str | None,
+    typer.Option(help="transductive, or inductive: training sees no test node. The default depends on the dataset."),
+]
+Encoder = Annotated[str | None, typer.Option(help="gcn, sage, gat or gin.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Override a setting of `mario methods METHOD`; repeatable."),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Root = Annotated[Path | None, typer.Option(help="Folder of raw files to look in first.")]
+Workers = Annotated[int, typer.Option(min=1, help="Runs at once, one thread each.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Documents = Annotated[list[Path] | None, typer.Option(help="Markdown file whose tables are updated; repeatable.")]
+
+
+def assignments(
+    texts: Sequence[str] | None, option: str = "--set", example: str = "epochs=20", form: str = "NAME=VALUE"
+) -> dict[str, str]:
+    """Names and values from texts such as ``epochs=20``.
+
+    Example:
+        >>> assignments(["epochs=20", "lr = 0.1"])
+        {'epochs': '20', 'lr': '0.1'}
+    """
+    found = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise MarioError(f"{option} takes {form} such as {example}, got '{text}'")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def given_settings(texts: Sequence[str] | None, encoder: str | None) -> dict[str, str]:
+    """The settings of ``--set`` and ``--encoder``."""
+    return {**assignments(texts), **({"encoder": encoder} if encoder is not None else {})}
+
+
+def listed(texts: Sequence[str] | None) -> list[str]:
+    """Names separated by commas, in one or more texts."""
+    return [name.strip() for text in texts or () for name in text.split(",") if name.strip()]

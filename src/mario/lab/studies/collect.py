@@ -1,0 +1,112 @@
+"""The results of a plan's runs so far."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mario.lab.case import Case
+from mario.lab.frame import frame
+from mario.lab.result import RunResult
+from mario.lab.runs import store
+from mario.lab.runs.job import Job
+from mario.lab.studies.plan import Plan, PlannedCase
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A job of a study and its result."""
+
+    study: str
+    job: Job
+    result: RunResult
+
+
+@dataclass(frozen=True)
+class FailedRun:
+    """A job that failed, or whose folder is broken, and why."""
+
+    job: Job
+    reason: str
+
+
+@dataclass(frozen=True)
+class CollectedCase:
+    """The runs of one case: finished, failed, and how many have yet to finish."""
+
+    planned: PlannedCase
+    runs: Sequence[FinishedRun] = ()
+    failed: Sequence[FailedRun] = ()
+    unfinished: int = 0
+
+    @property
+    def case(self) -> Case:
+        return self.planned.case
+
+    @property
+    def name(self) -> str:
+        return self.planned.name
+
+    @property
+    def asked(self) -> int:
+        return self.planned.asked
+
+    @property
+    def missing(self) -> str | None:
+        """Why the data is missing; ``None`` if it is there, or if no run needs it any more."""
+        done = self.runs and not (self.unfinished or self.failed)
+        return None if done else self.planned.missing
+
+    @cached_property
+    def frame(self) -> "DataFrame":
+        """One row per finished run: see :func:`labeled_frame`."""
+        return labeled_frame(self.runs)
+
+
+@dataclass(frozen=True)
+class Collected:
+    """A plan and the results of its runs so far."""
+
+    plan: Plan
+    cases: Sequence[CollectedCase]
+
+    @cached_property
+    def frame(self) -> "DataFrame":
+        """One row per finished run of all cases: see :func:`labeled_frame`."""
+        return labeled_frame(run for case in self.cases for run in case.runs)
+
+
+def labeled_frame(runs: Iterable[FinishedRun]) -> "DataFrame":
+    """:func:`mario.lab.frame.frame` with the columns ``study``, ``case``, ``label`` and ``paper`` in front.
+
+    ``case`` is the name of the case, ``label`` the name of the row, and ``paper`` its name in the paper's tables.
+    """
+    listed = list(runs)
+    made = frame(run.result for run in listed)
+    made.insert(0, "study", [run.study for run in listed])
+    made.insert(1, "case", [run.job.spec.case.name for run in listed])
+    made.insert(2, "label", [run.job.label for run in listed])
+    made.insert(3, "paper", [run.job.paper for run in listed])
+    return made
+
+
+def collect(plan: Plan, folder: Path) -> Collected:
+    """The results of the runs of ``plan`` in ``folder``."""
+    return Collected(plan, [_collect_case(plan.study, case, folder) for case in plan.cases])
+
+
+def _collect_case(study: str, case: PlannedCase, folder: Path) -> CollectedCase:
+    runs, failed, unfinished = [], [], 0
+    for job in case.jobs:
+        found = store.look(folder / job.folder_name)
+        if found.result is not None:
+            runs.append(FinishedRun(study, job, found.result))
+        elif found.state in (store.FAILED, store.BROKEN):
+            failed.append(FailedRun(job, found.reason))
+        else:
+            unfinished += 1
+    return CollectedCase(case, runs, failed, unfinished)

@@ -1,0 +1,68 @@
+"""Plans as files in the folder of the runs.
+
+``RUNS/plans/STUDY.ORIGIN.json`` lists every run that was requested. A report reads plans and run folders and nothing
+else, so results of several machines are merged by copying folders: each folder of runs has its own ``ORIGIN``, and the
+plan of a study is the union of its files.
+"""
+
+import hashlib
+import re
+import socket
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+from mario.errors import MarioError
+from mario.files import cache_folder, read_json, write_json, write_text
+from mario.lab.studies.plan import Plan, union
+from mario.lab.studies.study import PAPER
+
+
+def write_plan(plan: Plan, folder: Path) -> Path:
+    """Write ``folder/plans/STUDY.ORIGIN.json``, replacing what this folder requested of the study before.
+
+    Files that were copied from elsewhere have another origin and are kept.
+    """
+    path = folder / "plans" / f"{plan.study}.{_origin(folder)}.json"
+    write_json(path, plan.to_dict())
+    return path
+
+
+def read_plans(folder: Path) -> list[Plan]:
+    """The plans in ``folder``, one per study, the paper's studies first and in its order."""
+    plans: dict[str, Plan] = {}
+    for path in sorted((folder / "plans").glob(f"*.{'[0-9a-f]' * 8}.json")):
+        plan = _read_plan(path)
+        try:
+            plans[plan.study] = union(plans[plan.study], plan) if plan.study in plans else plan
+        except MarioError as error:
+            raise MarioError(f"{folder / 'plans'} has two plans of {plan.study}: {error}. Remove one file") from None
+    order = {name: rank for rank, name in enumerate(PAPER)}
+    return sorted(plans.values(), key=lambda plan: order.get(plan.study, len(order)))
+
+
+def _read_plan(path: Path) -> Plan:
+    written = read_json(path)
+    try:
+        return Plan.from_dict(written)
+    except (KeyError, TypeError, AttributeError, MarioError) as error:
+        raise MarioError(f"{path} is not a plan of this version of mario ({error}): remove it") from None
+
+
+def _origin(folder: Path) -> str:
+    """The name of this folder of runs in its plans. A copy of the folder has another."""
+    return hashlib.sha256(f"{_machine()} {folder.resolve()}".encode()).hexdigest()[:8]
+
+
+def _machine() -> str:
+    """A random name of this machine, drawn once and kept in the cache; the host name if it cannot be kept."""
+    path = cache_folder() / "machine"
+    with suppress(OSError, UnicodeDecodeError):
+        if re.fullmatch("[0-9a-f]{32}", known := path.read_text(encoding="utf-8").strip()):
+            return known
+    drawn = uuid.uuid4().hex
+    try:
+        write_text(path, f"{drawn}\n")
+    except MarioError:
+        return socket.gethostname()
+    return drawn
