@@ -17,7 +17,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from benchmarks.inputs import random_graph
 from benchmarks.limits import gather_rate
 from benchmarks.measuring import in_turns, medians, parser, save
-from mario.encoders.propagation import Propagation, propagation_matrix
+from mario.encoders import Propagation, propagation_matrix
 
 GRAPHS = {"as GOOD-CBAS": (700, 6, 300), "as coauthor-cs": (18_333, 9, 300), "large": (100_000, 10, 128)}
 

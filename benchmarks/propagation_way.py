@@ -5,6 +5,8 @@
 ``csr`` is torch's product of a CSR matrix (MKL's on a CPU), ``bag`` is `embedding_bag`, ``gather`` is one row per edge.
 """
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -46,7 +48,7 @@ def main() -> None:
                 parts = matrix.crow_indices().int(), matrix.col_indices().int(), matrix.values().to(dtype)
                 for width in widths:
                     x = torch.randn(n, width, generator=torch.Generator().manual_seed(0)).to(dtype)
-                    work = {name: (lambda way=way, x=x: way(*parts, x)) for name, way in ways.items()}  # type: ignore[misc]
+                    work = {name: partial(way, *parts, x) for name, way in ways.items()}
                     times = in_turns(work, 3 if given.quick else 5, at_least=0.02)
                     least = {name: min(values) for name, values in times.items()}
                     rows.append({"dtype": str(dtype), "nodes": n, "degree": degree, "width": width, "cpu": least})

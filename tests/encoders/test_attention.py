@@ -20,7 +20,7 @@ def slow(edge_index: Tensor, x: Tensor, scores: Tensor) -> Tensor:
 
 def made() -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)
-    # A self-loop, an edge that stands there twice, and node 6, which nobody reaches.
+    # A self-loop, a repeated edge, and node 6, which no edge reaches.
     edge_index = torch.tensor([[0, 1, 2, 2, 3, 3, 4, 0, 5], [1, 2, 0, 0, 3, 1, 1, 5, 4]])
     x, scores = (
         torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in ((7, 3), (7, 7))

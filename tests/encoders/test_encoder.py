@@ -120,7 +120,7 @@ def test_features_of_nodes_that_cannot_be_reached_do_not_matter(kind: str) -> No
 
 
 @every_encoder
-def test_without_edges_every_node_stands_alone(kind: str) -> None:
+def test_without_edges_every_node_is_embedded_alone(kind: str) -> None:
     x, _ = graph()
     none = torch.empty(2, 0, dtype=torch.int64)
     encoder = make(kind, batch_norm=False)
@@ -129,7 +129,7 @@ def test_without_edges_every_node_stands_alone(kind: str) -> None:
 
 
 class TestSwitches:
-    def test_batch_norm_stands_between_convolution_and_activation(self) -> None:
+    def test_batch_norm_is_between_convolution_and_activation(self) -> None:
         x, edge_index = graph()
         encoder = make("gcn", num_layers=1, last_activation=True)
         h = plain_convolution("gcn", encoder.convs[0], FEATURES, 5)(x, edge_index)
@@ -244,7 +244,7 @@ def test_an_edge_to_a_node_that_is_not_there_is_an_error(kind: str) -> None:
 @every_encoder
 def test_a_ready_propagation_matrix_takes_the_place_of_the_encoders_own(kind: str) -> None:
     x, edge_index = graph()
-    edge_index = edge_index.unique(dim=1)  # a matrix has one entry a pair
+    edge_index = edge_index.unique(dim=1)  # a matrix has one entry per pair
     model = make(kind, batch_norm=False)
     if model.normalization is not None:
         ready = propagation_matrix(edge_index, x.size(0), model.normalization, x.dtype)
@@ -283,7 +283,7 @@ def test_in_blocks_it_is_the_same_map(
         whole = model(x, edge_index)
         monkeypatch.setattr("mario.encoders.encoder.BLOCK", 4)
         torch.testing.assert_close(model(x, edge_index), whole)
-    torch.testing.assert_close(model(x, edge_index).detach(), whole)  # with gradients asked for: no blocks
+    torch.testing.assert_close(model(x, edge_index).detach(), whole)  # with gradients: no blocks
 
 
 @every_encoder

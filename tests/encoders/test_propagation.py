@@ -3,8 +3,10 @@
 import copy
 import pickle
 import threading
+import warnings
 import weakref
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from torch import Tensor
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from mario.encoders import Propagation, propagation_matrix, propagation_of
-from mario.encoders.propagation import entries
+from mario.encoders.adjacency import entries
 from mario.errors import MarioError
 
 
@@ -393,6 +395,15 @@ class TestEdgeWeight:
     def test_bad_weights_are_named(self, weight: Tensor, message: str) -> None:
         with pytest.raises(MarioError, match=message):
             propagation_matrix(torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=weight)
+
+
+def test_a_call_changes_nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MARIO_CACHE", str(tmp_path))
+    filters = list(warnings.filters)
+    for width in (3, 2**14):
+        Propagation.of(*large())(torch.ones(60, width, requires_grad=True)).sum().backward()
+    assert list(warnings.filters) == filters
+    assert not list(tmp_path.iterdir())
 
 
 class TestCache:

@@ -68,7 +68,7 @@ class TestFeatures:
 class TestPerturbed:
     epsilon = 0.1
 
-    def test_starts_uniform_and_the_same_whenever_asked(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_start_is_uniform_and_the_same_on_every_call(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         parts, written = features(kind)
         ours = Perturbed(parts, self.epsilon, torch.Generator().manual_seed(3))
         delta = ours.matrix() - written

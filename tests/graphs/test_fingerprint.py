@@ -11,12 +11,25 @@ from mario.graphs.fingerprint import fingerprint
 def graph() -> Data:
     x = torch.arange(6.0).view(2, 3)
     return Data(
-        x=x, edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]), train_mask=torch.tensor([True, False])
+        x=x,
+        edge_index=torch.tensor([[0], [1]]),
+        edge_weight=torch.tensor([0.5]),
+        edge_attr=torch.tensor([[1.0, 2.0]]),
+        y=torch.tensor([0, 1]),
+        train_mask=torch.tensor([True, False]),
     )
 
 
+@pytest.mark.parametrize("key", ["edge_weight", "edge_attr"])
+def test_weights_and_attributes_of_edges_count(key: str) -> None:
+    other, without = graph(), graph()
+    other[key] = other[key] + 1
+    del without[key]
+    assert len({fingerprint(each) for each in (graph(), other, without)}) == 3
+
+
 @pytest.mark.parametrize("key", ["x", "edge_index", "y", "train_mask"])
-def test_whatever_training_sees_counts(key: str) -> None:
+def test_all_that_training_sees_counts(key: str) -> None:
     other = graph()
     other[key] = other[key].flip(0)
     assert fingerprint(other) != fingerprint(graph()) == fingerprint(graph())

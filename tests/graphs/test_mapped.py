@@ -1,4 +1,4 @@
-"""A graph in a folder: what was saved comes back, and whatever is wrong with a folder is one clear error."""
+"""A graph in a folder: what was saved comes back, and a damaged folder gives one clear error."""
 
 import json
 import shutil
@@ -126,8 +126,50 @@ def test_an_edge_attribute_that_was_added_follows_its_edge(folder: Path) -> None
     assert same(*(sampler.sample(torch.Generator().manual_seed(0)) for sampler in (ours, plain)))
 
 
+def weighted(*, symmetric: bool, ordered: bool) -> Data:
+    data, generator = graph(symmetric=symmetric, ordered=ordered), torch.Generator().manual_seed(3)
+    data.edge_weight = torch.rand(data.num_edges, generator=generator)
+    data.edge_attr = torch.randn(data.num_edges, 3, generator=generator)
+    return data
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_weights_and_attributes_are_mapped_and_stay_with_their_edges(
+    tmp_path: Path, symmetric: bool, ordered: bool
+) -> None:
+    data = weighted(symmetric=symmetric, ordered=ordered)
+    save_mapped(data, tmp_path / "graph")
+    loaded = load_mapped(tmp_path / "graph")
+    check_graph(loaded)
+    order = data.edge_index[0].argsort(stable=True)
+    assert torch.equal(loaded.edge_index, data.edge_index[:, order])
+    assert torch.equal(loaded.edge_weight, data.edge_weight[order])
+    assert torch.equal(loaded.edge_attr, data.edge_attr[order])
+    assert mapping_of(loaded.edge_weight) is not None
+    assert mapping_of(loaded.edge_attr) is not None
+    plain = data.clone()
+    for key in ("edge_index", "edge_weight", "edge_attr"):
+        plain[key] = loaded[key].clone()
+    for ours, theirs in zip(samplers(training_graph(loaded)), samplers(training_graph(plain)), strict=True):
+        for seed in range(3):
+            batches = [sampler.sample(torch.Generator().manual_seed(seed)) for sampler in (ours, theirs)]
+            assert same(*batches)
+            assert mapping_of(batches[0].edge_weight) is mapping_of(batches[0].edge_attr) is None
+
+
+def test_weights_that_changed_are_checked(tmp_path: Path) -> None:
+    save_mapped(weighted(symmetric=True, ordered=True), tmp_path / "graph")
+    change(tmp_path / "graph", "edge_weight", (7,), -1)
+    with pytest.raises(MarioError, match=r"data\.edge_weight holds 1 negative"):
+        check_graph(load_mapped(tmp_path / "graph"))
+    change(tmp_path / "graph", "edge_attr", (7, 0), np.nan)
+    with pytest.raises(MarioError, match=r"data\.edge_attr holds 1 NaN"):
+        check_graph(load_mapped(tmp_path / "graph"))
+
+
 def test_a_thread_may_draw_while_others_read(folder: Path) -> None:
-    """One sampler a thread; batches depend on the generator alone, whatever pages another thread lets go of."""
+    """One sampler per thread; batches depend on the generator only, not on pages that another thread drops."""
     loaded = load_mapped(folder)
     due = [RandomWalk(graph(), roots=10, length=3).sample(torch.Generator().manual_seed(seed)) for seed in range(50)]
     wrong: list[int] = []
@@ -144,6 +186,12 @@ def test_a_thread_may_draw_while_others_read(folder: Path) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_loading_warns_about_nothing(folder: Path, recwarn: pytest.WarningsRecorder) -> None:
+    loaded = load_mapped(folder)
+    check_graph(loaded)
+    assert not recwarn.list
 
 
 def test_training_does_not_copy_the_features(folder: Path) -> None:
@@ -247,7 +295,8 @@ def test_shapes_that_do_not_fit_are_one_error(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        ({"edge_weight": torch.ones(480)}, "edge_weight belongs to edges"),
+        ({"edge_weight": torch.full((480,), torch.nan)}, "data.edge_weight holds 480 NaN"),
+        ({"edge_attr": torch.full((480, 1), torch.inf)}, "data.edge_attr holds 480 NaN or infinite"),
         ({"x": torch.eye(60).to_sparse_csr()}, "a dense matrix"),
         ({"x": torch.full((60, 2), torch.nan)}, "120 NaN"),
         ({"x": torch.ones(60, 2, dtype=torch.int64)}, "float32"),

@@ -1,4 +1,4 @@
-"""Tensors on disk: equal to those in memory, and let go of."""
+"""Tensors on disk: equal to those in memory, and dropped after reading."""
 
 import gc
 from pathlib import Path
@@ -15,7 +15,7 @@ def file_pages() -> int:
     """KiB of files that are in this process's memory."""
     status = Path("/proc/self/status")
     if not status.is_file():
-        pytest.skip("this system does not say how much of a file is in memory")
+        pytest.skip("this system does not report how much of a file is in memory")
     return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("RssFile"))
 
 

@@ -236,3 +236,15 @@ def test_a_split_of_coras_size_is_quick() -> None:
     start = time.process_time()
     split_graph(data, domain="word", shift="concept")  # twenty thousand domains, the worst case
     assert time.process_time() - start < 0.5
+
+
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_edge_weights_and_attributes_are_kept_and_checked(shift: str) -> None:
+    ring = Data(x=torch.eye(100), edge_index=torch.arange(100).repeat(2, 1), y=torch.arange(100) % 2)
+    ring.edge_weight, ring.edge_attr = torch.rand(100), torch.rand(100, 2)
+    data = split_graph(ring, domain=torch.arange(100) // 10, shift=shift)
+    assert data.edge_weight is ring.edge_weight
+    assert data.edge_attr is ring.edge_attr
+    ring.edge_weight = -ring.edge_weight
+    with pytest.raises(MarioError, match="negative weights"):
+        split_graph(ring, domain=torch.arange(100) // 10, shift=shift)

@@ -29,6 +29,20 @@ def test_sparse_features_come_back_sparse(tmp_path: Path) -> None:
     assert torch.equal(back.x.to_dense(), x)
 
 
+def test_edge_weights_and_attributes_come_back(tmp_path: Path) -> None:
+    data = Data(
+        x=torch.eye(2),
+        edge_index=torch.tensor([[1, 0], [0, 1]]),
+        edge_weight=torch.tensor([0.5, 2.0]),
+        edge_attr=torch.tensor([[1.0, -1.0], [0.0, 3.0]], dtype=torch.float64),
+    )
+    save_graph(data, tmp_path / "g")
+    back = load_graph(tmp_path / "g")
+    for key in ("edge_index", "edge_weight", "edge_attr"):
+        assert torch.equal(back[key], data[key])
+        assert back[key].dtype == data[key].dtype
+
+
 def test_tensors_that_share_memory_or_are_views(tmp_path: Path) -> None:
     base = torch.arange(12.0).view(4, 3)
     data = Data(x=base[1:3], same=base, turned=base.t())

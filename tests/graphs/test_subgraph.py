@@ -16,7 +16,7 @@ def square(x: torch.Tensor) -> Data:
     )
 
 
-def test_nodes_edges_and_attributes_follow_in_the_order_asked() -> None:
+def test_nodes_edges_and_attributes_follow_in_the_given_order() -> None:
     x = torch.arange(8.0).view(4, 2)
     cut = subgraph(square(x), torch.tensor([3, 1, 2]))
     assert cut.edge_index.tolist() == [[1, 2], [2, 0]]
@@ -64,7 +64,7 @@ def test_the_graph_that_was_cut_is_unchanged() -> None:
         (torch.tensor([1, 1]), "twice"),
         (torch.tensor([0.5]), "int64"),
         (torch.tensor([[0]]), "one dimension"),
-        (torch.tensor([True]), "mask of 1"),
+        (torch.tensor([True]), "mask of length 1, but the graph has 4"),
     ],
 )
 def test_wrong_ids_are_named(ids: torch.Tensor, message: str) -> None:

@@ -25,6 +25,7 @@ def test_sound_graphs_pass() -> None:
     check_graph(Data(x=torch.eye(2), edge_index=torch.zeros(2, 0).long()))
     check_graph(pair(visible_mask=torch.tensor([True, False, True])))
     check_graph(pair(group_id=torch.tensor([-1, 0, -1]), groups=["T1", "T2"]))
+    check_graph(pair(edge_weight=torch.tensor([0.0, 2.5]), edge_attr=torch.tensor([[-1.0], [3.0]])))
     for setting in ("transductive", "inductive"):
         check_graph(training_graph(load_dataset("good-cbas", setting=setting)))
 
@@ -52,24 +53,34 @@ NAN, INF = float("nan"), float("inf")
         ({"edge_index": torch.tensor([[0], [1]]).int()}, "must be int64"),
         ({"edge_index": torch.tensor([0, 1])}, r"\[2, edges\]"),
         ({"edge_index": torch.zeros(3, 2).long()}, r"\[2, edges\]"),
-        ({"y": torch.tensor([0, 1])}, r"data.y must hold one int64.*\(2,\); del data.y where labels are not needed"),
-        ({"y": torch.tensor([[0], [1], [0]])}, r"data.y must hold one int64.*data.y.view\(-1\).long\(\) would do"),
+        ({"edge_weight": torch.tensor([1.0, NAN])}, "data.edge_weight holds 1 NaN or infinite"),
+        ({"edge_weight": torch.tensor([1.0, -0.5])}, "data.edge_weight holds 1 negative"),
+        ({"edge_weight": torch.tensor([1.0])}, "data.edge_weight has 1 rows, but data.edge_index has 2 edges"),
+        ({"edge_weight": torch.ones(2, 1)}, r"data.edge_weight must be a tensor of shape \[edges\], .*\(2, 1\)"),
+        ({"edge_weight": [1.0, 1.0]}, "data.edge_weight must be a tensor .* got list"),
+        ({"edge_weight": torch.ones(2).long()}, r"must be float32 .* use data.edge_weight.float\(\)"),
+        ({"edge_attr": torch.ones(2)}, r"data.edge_attr must be a tensor of shape \[edges, attributes\]"),
+        ({"edge_attr": torch.ones(2, 3).long()}, r"data.edge_attr must be float32 .* use data.edge_attr.float\(\)"),
+        ({"edge_attr": torch.tensor([[INF, NAN], [0, 0]])}, "data.edge_attr holds 2 NaN or infinite"),
+        ({"edge_attr": torch.ones(3, 3)}, "data.edge_attr has 3 rows, but data.edge_index has 2 edges"),
+        ({"y": torch.tensor([0, 1])}, r"data.y must hold one int64.*\(2,\); del data.y if labels are not needed"),
+        ({"y": torch.tensor([[0], [1], [0]])}, r"data.y must hold one int64.*use data.y.view\(-1\).long\(\)"),
         ({"y": torch.tensor([0.0, 1, 0])}, "data.y must hold one int64"),
         ({"y": torch.tensor([0, 2, 0])}, r"0\.\.1 .*got 2"),
         ({"y": torch.tensor([0, 1, -2])}, "got -2"),
         ({"y": torch.tensor([-1, 1, 0])}, "no label for 1 nodes of train_mask"),
         ({"train_mask": torch.tensor([True, False])}, "data.train_mask must be a bool"),
         ({"train_mask": torch.tensor([1, 0, 0])}, "data.train_mask must be a bool"),
-        ({"train_mask": torch.ones(3, 10).bool()}, r"of several splits choose one, such as data.train_mask\[:, 0\]"),
+        ({"train_mask": torch.ones(3, 10).bool()}, r"choose one of several splits, such as data.train_mask\[:, 0\]"),
         ({"train_mask": torch.zeros(3).bool()}, "data.train_mask is empty"),
         ({"ood_test_mask": torch.tensor([True, True, False])}, "train_mask and data.ood_test_mask share 1 nodes"),
         ({"env_id": torch.tensor([0, 0])}, "data.env_id"),
         ({"domain_id": torch.tensor([0.0, 0, 1])}, "data.domain_id"),
         ({"visible_mask": torch.tensor([1, 0, 1])}, "data.visible_mask must be a bool"),
         ({"visible_mask": torch.tensor([False, False, True])}, "visible_mask leaves out nodes of train_mask"),
-        ({"visible_mask": torch.tensor([True, True, True])}, "visible_mask shows training nodes of ood_test_mask"),
+        ({"visible_mask": torch.tensor([True, True, True])}, "visible_mask contains nodes of ood_test_mask"),
         ({"group_id": torch.tensor([-1, 0])}, "data.group_id must hold one int64"),
-        ({"group_id": torch.tensor([-1, 0, -1])}, "list of as many distinct names as groups, got None"),
+        ({"group_id": torch.tensor([-1, 0, -1])}, "list of distinct names, one per group, got None"),
         ({"group_id": torch.tensor([-1, 0, -1]), "groups": ["T1", "T1"]}, "distinct names"),
         ({"group_id": torch.tensor([-1, 1, -1]), "groups": ["T1"]}, r"0\.\.0 \(-1 for none\), got 1"),
         ({"group_id": torch.tensor([-1, -2, 0]), "groups": ["T1"]}, "got -2"),
@@ -116,7 +127,7 @@ def test_a_sound_set_of_graphs_passes_with_and_without_ptr() -> None:
         ({"batch": torch.tensor([0, 0])}, r"of each of 3 nodes, got .*\(2,\)"),
         ({"batch": torch.tensor([0, 0, 2])}, "names graph 2, but the 2 graphs are numbered"),
         ({"ptr": torch.tensor([0, 2, 3, 3])}, "graph 2 of data has no nodes"),
-        ({"ptr": torch.tensor([0, 1, 3])}, r"data\.ptr must say where each graph"),
+        ({"ptr": torch.tensor([0, 1, 3])}, r"data\.ptr must hold the first node of each graph"),
         ({"edge_index": torch.tensor([[0], [2]])}, "links nodes of two graphs"),
         ({"y": torch.tensor([0, 1, 1])}, "one int64 class for each of 2 graphs"),
         ({"train_mask": torch.tensor([True, False, False])}, "a bool for each of 2 graphs"),
@@ -124,6 +135,6 @@ def test_a_sound_set_of_graphs_passes_with_and_without_ptr() -> None:
         ({"domain_id": torch.tensor([2, 2, 1])}, "one int64 for each of 2 graphs"),
     ],
 )
-def test_what_is_wrong_with_a_set_of_graphs_is_said(changed: dict[str, torch.Tensor], message: str) -> None:
+def test_each_fault_of_a_set_of_graphs_is_named(changed: dict[str, torch.Tensor], message: str) -> None:
     with pytest.raises(MarioError, match=message):
         check_graph(graph_set(**changed))

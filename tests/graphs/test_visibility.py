@@ -78,7 +78,29 @@ def test_inductive_training_sees_what_visible_mask_shows() -> None:
     assert not {"visible_mask", "group_id", "groups"} & set(seen.keys())
 
 
-def test_a_graph_without_labels_or_environments_will_do() -> None:
+@pytest.mark.parametrize("setting", ["transductive", "inductive"])
+@pytest.mark.parametrize("many", [False, True], ids=["one graph", "a set of graphs"])
+def test_weights_and_attributes_stay_with_their_edges(setting: str, many: bool) -> None:
+    data = Data(
+        x=torch.eye(4),
+        edge_index=torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]),
+        edge_weight=torch.tensor([0.1, 0.2, 0.3, 0.4]),
+        edge_attr=torch.tensor([[1.0], [2.0], [3.0], [4.0]]),
+        y=torch.tensor([0, 1, 1, 0]),
+        train_mask=torch.tensor([False, False, True, True]),
+        setting=setting,
+    )
+    if many:
+        data.batch, data.y = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1])
+        data.train_mask = torch.tensor([False, True])
+    seen = training_graph(data)
+    kept = slice(0, 4) if setting == "transductive" and not many else slice(2, 4)
+    assert torch.equal(seen.n_id[seen.edge_index], data.edge_index[:, kept])
+    assert torch.equal(seen.edge_weight, data.edge_weight[kept])
+    assert torch.equal(seen.edge_attr, data.edge_attr[kept])
+
+
+def test_a_graph_without_labels_or_environments_is_accepted() -> None:
     seen = training_graph(
         Data(x=torch.eye(2), edge_index=torch.zeros(2, 0).long(), train_mask=torch.tensor([True, False]))
     )

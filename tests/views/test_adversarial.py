@@ -256,5 +256,5 @@ def test_bad_arguments_are_named(bad: dict[str, object], message: str) -> None:
 
 
 def test_a_transform_needs_a_loss(generator: torch.Generator) -> None:
-    with pytest.raises(MarioError, match="needs to know what to ascend: give it loss="):
+    with pytest.raises(MarioError, match="needs a function to ascend: pass loss="):
         AdversarialFeatures()(two_views()[0], generator)

@@ -135,7 +135,7 @@ def test_order_of_nodes_does_not_matter(generator: torch.Generator) -> None:
         torch.testing.assert_close(there[order][:, order], here)
 
 
-def test_block_is_rows_and_columns_in_the_order_asked_for(generator: torch.Generator) -> None:
+def test_block_is_rows_and_columns_in_the_given_order(generator: torch.Generator) -> None:
     dense = torch.rand(9, 9, generator=generator) * (torch.rand(9, 9, generator=generator) < 0.4)
     nodes = torch.tensor([7, 0, 3, 4])
     block = diffusion_block(dense.to_sparse_csr(), nodes)
@@ -185,3 +185,57 @@ def test_edges_out_of_range_are_an_error() -> None:
         diffusion_matrix(torch.tensor([[0], [3]]), 3)
     with pytest.raises(MarioError, match="no edge_index"):
         Diffusion()(Data(x=torch.eye(2)))
+
+
+class TestEdgeWeight:
+    @pytest.mark.parametrize(("kind", "rate"), [("ppr", 0.2), ("heat", 1.5)])
+    def test_equals_the_dense_formula(self, kind: str, rate: float, generator: torch.Generator) -> None:
+        edge_index = random_edges(30, 60, generator)
+        weight = torch.rand(edge_index.size(1), generator=generator, dtype=torch.float64)
+        A = torch.zeros(30, 30, dtype=torch.float64)
+        for (i, j), w in zip(edge_index.t().tolist(), weight.tolist(), strict=True):
+            A[i, j] = A[j, i] = max(A[i, j].item(), w)
+        A.fill_diagonal_(1)
+        d = A.sum(1)
+        if kind == "ppr":
+            spread = A / (d * d.unsqueeze(1)).sqrt()
+            expected = rate * torch.linalg.inv(torch.eye(30) - (1 - rate) * spread)
+            found = diffusion_matrix(edge_index, 30, "ppr", teleport=rate, edge_weight=weight)
+        else:
+            expected = torch.matrix_exp(rate * (A / d - torch.eye(30)))
+            found = diffusion_matrix(edge_index, 30, "heat", time=rate, edge_weight=weight)
+        torch.testing.assert_close(found.to_dense(), expected.float())
+
+    @pytest.mark.parametrize("kind", ["ppr", "heat"])
+    @pytest.mark.parametrize("exact_nodes", [0, 3000])
+    def test_ones_equal_no_weights(self, kind: str, exact_nodes: int, generator: torch.Generator) -> None:
+        edge_index = random_edges(50, 100, generator)
+        ones = torch.ones(edge_index.size(1))
+        plain, found = (
+            diffusion_matrix(edge_index, 50, kind, exact_nodes=exact_nodes, edge_weight=weight)  # type: ignore[arg-type]
+            for weight in (None, ones)
+        )
+        assert torch.equal(found.to_dense(), plain.to_dense())
+
+    def test_large_graphs_keep_the_bound(self, generator: torch.Generator) -> None:
+        edge_index = random_edges(200, 400, generator)
+        weight = 3 * torch.rand(edge_index.size(1), generator=generator)
+        exact = diffusion_matrix(edge_index, 200, edge_weight=weight).to_dense()
+        lacks = exact - diffusion_matrix(edge_index, 200, exact_nodes=0, tolerance=1e-2, edge_weight=weight).to_dense()
+        A = torch.zeros(200, 200)
+        for (i, j), w in zip(edge_index.t().tolist(), weight.tolist(), strict=True):
+            A[i, j] = A[j, i] = max(A[i, j].item(), w)
+        d = A.fill_diagonal_(1).sum(1)
+        assert lacks.min() > -1e-6
+        assert (lacks / (1e-2 * torch.minimum(d, d.unsqueeze(1)).sqrt())).max() <= 1
+
+    def test_the_view_uses_the_weights_of_the_graph(self, generator: torch.Generator) -> None:
+        edge_index = random_edges(10, 20, generator)
+        weight = torch.rand(edge_index.size(1), generator=generator)
+        data = Data(x=torch.eye(10), edge_index=edge_index, edge_weight=weight)
+        expected = diffusion_matrix(edge_index, 10, edge_weight=weight)
+        assert torch.equal(Diffusion()(data).diffusion.to_dense(), expected.to_dense())
+
+    def test_a_wrong_shape_is_named(self) -> None:
+        with pytest.raises(MarioError, match=r"edge_weight must have shape \[1\], got \[2\]"):
+            diffusion_matrix(torch.tensor([[0], [1]]), 2, edge_weight=torch.ones(2))

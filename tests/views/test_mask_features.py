@@ -37,7 +37,7 @@ def test_sparse_and_dense_masks_agree_and_the_pattern_stays() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_masked_column_is_zero_whatever_it_held(value: float, sparse: bool, generator: torch.Generator) -> None:
+def test_a_masked_column_is_zero_for_any_value(value: float, sparse: bool, generator: torch.Generator) -> None:
     x = torch.full((2, 3), value)
     view = MaskFeatures(1.0)(Data(x=x.to_sparse_csr() if sparse else x), generator).x
     assert torch.equal(view.to_dense(), torch.zeros(2, 3))

@@ -37,5 +37,5 @@ def test_views_that_drop_nodes_say_which_are_left(generator: torch.Generator) ->
 def test_a_single_graph_and_wrong_input(generator: torch.Generator) -> None:
     single = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 2]]))
     assert OneOf(DropEdges(1.0))(single, generator).num_edges == 0
-    with pytest.raises(MarioError, match="views must be one view or more"):
+    with pytest.raises(MarioError, match="views must be one or more views"):
         OneOf()

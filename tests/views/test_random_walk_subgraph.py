@@ -84,13 +84,13 @@ def test_every_node_is_as_likely_as_another_on_a_ring() -> None:
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({}, "either ratio or roots and length"),
-        ({"ratio": 0.5, "roots": 3, "length": 2}, "either ratio or roots and length"),
+        ({}, "either ratio, or roots and length"),
+        ({"ratio": 0.5, "roots": 3, "length": 2}, "either ratio, or roots and length"),
         ({"ratio": 0.0}, "ratio must be above 0"),
         ({"ratio": 1.2}, r"ratio must be a probability in \[0, 1\], got 1.2"),
-        ({"roots": 3}, "length must be a whole number of at least 0, got None"),
-        ({"roots": 0, "length": 2}, "roots must be a whole number of at least 1, got 0"),
-        ({"roots": 2, "length": -1}, "length must be a whole number of at least 0, got -1"),
+        ({"roots": 3}, "length must be an integer of at least 0, got None"),
+        ({"roots": 0, "length": 2}, "roots must be an integer of at least 1, got 0"),
+        ({"roots": 2, "length": -1}, "length must be an integer of at least 0, got -1"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict[str, float], match: str) -> None:

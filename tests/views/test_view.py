@@ -3,10 +3,24 @@
 import pytest
 import torch
 from torch_geometric.data import Data
+from torch_geometric.nn import GCN
 from torch_geometric.transforms import BaseTransform, Compose
 
 from mario.errors import MarioError
-from mario.views import Chain, DropEdges, DropNodes, MaskFeatures, RandomWalkSubgraph, View
+from mario.views import (
+    AdversarialFeatures,
+    Chain,
+    Diffusion,
+    DropEdges,
+    DropNodes,
+    MaskFeatures,
+    MaskNodes,
+    OneOf,
+    PerturbEdges,
+    RandomWalkSubgraph,
+    ShuffleFeatures,
+    View,
+)
 
 VIEWS = [
     DropEdges(0.4),
@@ -85,6 +99,78 @@ class TestEveryView:
         n_id = seen.n_id if "n_id" in seen else torch.arange(20)
         assert torch.equal(n_id[seen.edge_index], data.edge_index[:, seen.edge_attr.view(-1).long()])
         assert torch.equal(seen.y, n_id)
+
+
+def with_weights(edges: int) -> Data:
+    generator = torch.Generator().manual_seed(1)
+    return Data(
+        x=torch.rand((20, 8), generator=generator),
+        edge_index=torch.randint(20, (2, edges), generator=generator),
+        edge_weight=torch.rand(edges, generator=generator),
+        edge_attr=torch.rand(edges, 3, generator=generator),
+    )
+
+
+def triples(data: Data, n_id: torch.Tensor) -> list[tuple[float, ...]]:
+    """Source, target, weight and attributes of each edge."""
+    ends = n_id[data.edge_index].t().tolist()
+    rows = zip(ends, data.edge_weight.tolist(), data.edge_attr.tolist(), strict=True)
+    return [(*edge, weight, *attr) for edge, weight, attr in rows]
+
+
+OTHERS = [
+    MaskNodes(0.4),
+    ShuffleFeatures(),
+    Diffusion(),
+    AdversarialFeatures(loss=lambda data: data.x.sum()),
+    OneOf(DropEdges(0.4), DropNodes(0.4)),
+]
+
+
+@pytest.mark.parametrize("view", [*VIEWS, *OTHERS], ids=repr)
+@pytest.mark.parametrize("edges", [90, 20, 0], ids=["more edges", "as many edges as nodes", "no edges"])
+@pytest.mark.parametrize("batch", [False, True], ids=["one graph", "a batch"])
+def test_weights_and_attributes_stay_with_their_edges(
+    view: View, edges: int, batch: bool, generator: torch.Generator
+) -> None:
+    data = with_weights(edges)
+    if batch:
+        # Four graphs of five nodes: each edge is moved into the graph of its source.
+        data.batch = torch.arange(20) // 5
+        data.edge_index[1] = data.edge_index[0] // 5 * 5 + data.edge_index[1] % 5
+    seen = view(data, generator)
+    n_id = seen.n_id if "n_id" in seen else torch.arange(20)
+    assert set(triples(seen, n_id)) <= set(triples(data, torch.arange(20)))
+    assert seen.edge_weight.shape == (seen.num_edges,)
+    assert seen.edge_attr.shape == (seen.num_edges, 3)
+
+
+def test_an_added_edge_has_the_weight_and_attributes_of_a_dropped_one(generator: torch.Generator) -> None:
+    data = with_weights(90)
+    seen = PerturbEdges(0.5)(data, generator)
+    assert not torch.equal(seen.edge_index, data.edge_index)
+    assert torch.equal(seen.edge_weight, data.edge_weight)
+    assert torch.equal(seen.edge_attr, data.edge_attr)
+
+
+@pytest.mark.parametrize("view", [*VIEWS, *OTHERS], ids=repr)
+def test_views_serve_a_plain_pyg_model(view: View, generator: torch.Generator) -> None:
+    seen = view(with_weights(90), generator)
+    assert type(seen.x) is torch.Tensor
+    out = GCN(8, 4, 2)(seen.x, seen.edge_index, edge_weight=seen.edge_weight)
+    assert out.shape == (seen.num_nodes, 4)
+    out.sum().backward()
+
+
+def test_a_view_of_ones_own_works_in_a_chain_and_in_a_dataset_transform(generator: torch.Generator) -> None:
+    class Reverse(View):
+        def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
+            data.edge_index = data.edge_index.flip(0)
+            return data
+
+    data = with_weights(90)
+    both = Compose([Chain(Reverse(), DropEdges(0.0)), Reverse()])(data)
+    assert torch.equal(both.edge_index, data.edge_index)
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.5, float("nan"), float("inf"), True, "0.5", None])

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import warnings
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -350,6 +351,7 @@ def _pair(text: str, option: str = "--set", example: str = "epochs=20", form: st
 
 def main() -> None:
     """The ``mario`` command: errors in one line, exit codes as the help says."""
+    warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")  # torch, once per process
     debug = "--debug" in sys.argv
     sys.argv[1:] = [word for word in sys.argv[1:] if word != "--debug"]
     try:

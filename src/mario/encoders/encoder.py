@@ -9,10 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
+from mario.encoders.adjacency import Normalization, entries
 from mario.encoders.attention import Attended
 from mario.encoders.norm import BatchNorm
 from mario.encoders.precision import Reducible
-from mario.encoders.propagation import Normalization, Propagation, entries, propagation_of, remembered
+from mario.encoders.propagation import Propagation, propagation_of, remembered
 from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix, Features, rows_of
 from mario.graphs.paging import release
@@ -125,7 +126,7 @@ class Encoder(Reducible):
         """
         if isinstance(x, Tensor) and x.layout == torch.sparse_csr:
             x = Features(x)
-        self._check_edges(edge_index, edge_weight, edge_attr)
+        self._check_edge_values(edge_index, edge_weight, edge_attr)
         route = self.route(x, edge_index, edge_weight, edge_attr)
         resting = not (self.training or torch.is_grad_enabled())
         if resting and x.size(0) > BLOCK:
@@ -139,7 +140,7 @@ class Encoder(Reducible):
         assert isinstance(h, Tensor)
         return h
 
-    def _check_edges(self, edge_index: Tensor, edge_weight: Tensor | None, edge_attr: Tensor | None) -> None:
+    def _check_edge_values(self, edge_index: Tensor, edge_weight: Tensor | None, edge_attr: Tensor | None) -> None:
         for name, value, supported in (
             ("edge_weight", edge_weight, self.supports_edge_weight),
             ("edge_attr", edge_attr, self.supports_edge_attr),

@@ -6,19 +6,16 @@ On a CPU this is about ten times faster than gathering and scattering along the 
 
 import threading
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
-from torch_geometric.utils import add_remaining_self_loops, add_self_loops
 
+from mario.encoders.adjacency import CSRParts, Normalization, normalized_adjacency, row_of_entries
 from mario.errors import MarioError
-
-Normalization = Literal["symmetric", "mean", "sum"]
-_CSR = tuple[Tensor, Tensor, Tensor]  # starts of the rows, columns, values
 
 _FULL = 1 / 8  # fraction of nonzero entries above which a dense product is faster
 _DENSE_BYTES = 2**28  # largest matrix to keep dense
@@ -26,7 +23,6 @@ _DENSE_BYTES = 2**28  # largest matrix to keep dense
 # this wide, and about the same for narrower ones (benchmarks/propagation_way.py; AMD EPYC, torch 2.13). Products of
 # fewer multiplications take a fraction of a millisecond either way. In double precision CSR is faster at all sizes.
 _WIDE, _LARGE = 16, 2**19
-_LOOP = 2**32 + 1  # times i is the edge from i to i, target · 2³² + source
 
 
 class Propagation:
@@ -51,7 +47,7 @@ class Propagation:
         self,
         shape: tuple[int, int],
         *,
-        csr: _CSR | None = None,
+        csr: CSRParts | None = None,
         full: Tensor | None = None,
     ) -> None:
         # Plain tensors: torch can neither deep-copy a sparse tensor nor share a block of its rows.
@@ -72,7 +68,7 @@ class Propagation:
         edge_weight: Tensor | None = None,
     ) -> "Propagation":
         """The map whose matrix is :func:`propagation_matrix`, with the same arguments."""
-        csr = _matrix(edge_index, num_nodes, normalization, dtype, edge_weight)
+        csr = normalized_adjacency(edge_index, num_nodes, normalization, dtype, edge_weight)
         return cls._of_csr((num_nodes, num_nodes), *csr)
 
     @classmethod
@@ -197,7 +193,7 @@ class _Product(torch.autograd.Function):
 _product: Callable[..., Tensor] = _Product.apply
 
 
-def _multiply(csr: _CSR, x: Tensor) -> Tensor:
+def _multiply(csr: CSRParts, x: Tensor) -> Tensor:
     """The product by whichever kernel is faster for this size and dtype."""
     on_cpu, wide = x.device.type == "cpu", x.size(1) >= _WIDE and csr[1].numel() * x.size(1) >= _LARGE
     # On the CPU, torch has a CSR product for single and double precision only.
@@ -205,7 +201,7 @@ def _multiply(csr: _CSR, x: Tensor) -> Tensor:
     return _by_bag(csr, x) if by_bag else _by_csr(csr, x)
 
 
-def _by_csr(csr: _CSR, x: Tensor) -> Tensor:
+def _by_csr(csr: CSRParts, x: Tensor) -> Tensor:
     matrix = torch.sparse_csr_tensor(*csr, size=(csr[0].numel() - 1, x.size(0)), check_invariants=False)
     if x.device.type != "cpu" or not torch.backends.mkl.is_available():
         return matrix @ x
@@ -214,7 +210,7 @@ def _by_csr(csr: _CSR, x: Tensor) -> Tensor:
     return torch.addmm(out, matrix, x, beta=0, out=out)
 
 
-def _by_bag(csr: _CSR, x: Tensor) -> Tensor:
+def _by_bag(csr: CSRParts, x: Tensor) -> Tensor:
     # A node's neighbors are a bag of words.
     crow, col, value = csr
     return F.embedding_bag(col, x, crow, mode="sum", per_sample_weights=value, include_last_offset=True)
@@ -282,152 +278,13 @@ def forget(tensor: Tensor) -> None:
         _known.pop(tensor, None)
 
 
-def propagation_matrix(
-    edge_index: Tensor,
-    num_nodes: int,
-    normalization: Normalization = "symmetric",
-    dtype: torch.dtype | None = None,
-    edge_weight: Tensor | None = None,
-) -> Tensor:
-    """The transposed, normalized adjacency as a CSR matrix: row i holds the weights of the messages that reach node i.
-
-    With A the adjacency, whose entry is the sum of an edge's weights:
-
-    - ``symmetric`` is D^-1/2 (A + I) D^-1/2 with the in-degrees of A + I, as in
-      :class:`torch_geometric.nn.GCNConv`. A given self-loop takes the place of the added one and keeps its weight.
-    - ``mean`` divides each row of A by its sum, Σ_j w_ji x_j / Σ_j w_ji, as GraphSAGE does. A row
-      whose weights sum to zero is zero.
-    - ``sum`` is A + I, as in GIN with ε = 0.
-
-    Args:
-        edge_index: int64 [2, E], sources above targets. Repeated edges count repeatedly.
-        num_nodes: Number of rows and columns.
-        normalization: ``symmetric``, ``mean`` or ``sum``.
-        dtype: Dtype of the weights; ``None`` is torch's default.
-        edge_weight: Non-negative float [E]; ``None`` gives every edge the weight 1.
-
-    Example:
-        >>> propagation_matrix(torch.tensor([[0, 1], [1, 0]]), 2).to_dense()
-        tensor([[0.5000, 0.5000],
-                [0.5000, 0.5000]])
-        >>> weight = torch.tensor([3.0, 1.0])
-        >>> propagation_matrix(torch.tensor([[0, 1], [2, 2]]), 3, "mean", edge_weight=weight).to_dense()[2]
-        tensor([0.7500, 0.2500, 0.0000])
-    """
-    crow, col, value = _matrix(edge_index, num_nodes, normalization, dtype, edge_weight)
-    size = (num_nodes, num_nodes)
-    return torch.sparse_csr_tensor(crow.long(), col.long(), value, size=size, check_invariants=False)
-
-
-def entries(matrix: Tensor) -> Tensor:
-    """The edges, from column to row, of the stored entries of a sparse CSR matrix."""
-    return torch.stack([matrix.col_indices(), _owners(matrix.crow_indices())])
-
-
-def check_edges(edge_index: Tensor, num_nodes: int) -> None:
-    """Raise a :class:`MarioError` unless all ends are nodes. An end out of range would read foreign memory."""
-    if edge_index.numel():
-        low, high = (int(end) for end in edge_index.aminmax())
-        if low < 0 or high >= num_nodes:
-            raise MarioError(f"edge_index must hold nodes 0 to {num_nodes - 1}, got {low} to {high}")
-
-
-def _matrix(
-    edge_index: Tensor,
-    num_nodes: int,
-    normalization: Normalization,
-    dtype: torch.dtype | None,
-    edge_weight: Tensor | None,
-) -> _CSR:
-    """Row starts, sorted columns and values of :func:`propagation_matrix`."""
-    if normalization not in get_args(Normalization):
-        raise MarioError(f"normalization must be one of {', '.join(get_args(Normalization))}, got '{normalization}'")
-    if num_nodes >= 2**31:
-        raise MarioError(f"num_nodes must be below 2^31, got {num_nodes}")
-    edge_index = edge_index.to(torch.int64)
-    check_edges(edge_index, num_nodes)
-    dtype = dtype or torch.get_default_dtype()
-    if edge_weight is None:
-        return _unweighted(edge_index, num_nodes, normalization, dtype)
-    if not isinstance(edge_weight, Tensor) or edge_weight.shape != edge_index.shape[1:]:
-        got = list(edge_weight.shape) if isinstance(edge_weight, Tensor) else type(edge_weight).__name__
-        raise MarioError(f"edge_weight must be a tensor of shape [{edge_index.size(1)}], one per edge, got {got}")
-    if edge_weight.requires_grad:
-        raise MarioError("edge_weight requires grad, which encoders do not compute: pass edge_weight.detach()")
-    return _weighted(edge_index, edge_weight.to(dtype), num_nodes, normalization)
-
-
-def _unweighted(edge_index: Tensor, num_nodes: int, normalization: Normalization, dtype: torch.dtype) -> _CSR:
-    source, target = edge_index
-    degree = torch.bincount(target, minlength=num_nodes)
-    # Each edge as one number: no second array has to be reordered, and numpy's vectorized sort is ten times as fast as
-    # an argsort.
-    given = source.numel()
-    edges = source.new_empty(given + (0 if normalization == "mean" else num_nodes))
-    torch.add(source, target, alpha=2**32, out=edges[:given])
-    kept = edges.numel()
-    if normalization != "mean":
-        degree += 1
-        torch.arange(0, num_nodes * _LOOP, _LOOP, out=edges[given:])
-    if normalization == "symmetric" and (loops := (source == target).nonzero().view(-1)).numel():
-        degree -= torch.bincount(target[loops], minlength=num_nodes)
-        edges[loops] = torch.iinfo(torch.int64).max  # sorted to the end and cut off there, as filtering is slow
-        kept -= loops.numel()
-    if edges.device.type == "cpu":
-        edges.numpy().sort()
-    else:
-        edges = edges.sort().values
-    edges = edges[:kept]
-    crow, col = _compressed(edges, degree)
-    if normalization == "sum":
-        return crow, col, torch.ones(col.numel(), dtype=dtype, device=col.device)
-    scale = degree.to(dtype).pow_(-0.5 if normalization == "symmetric" else -1)
-    value = scale.repeat_interleave(degree, output_size=col.numel())
-    return crow, col, value.mul_(scale.index_select(0, col)) if normalization == "symmetric" else value
-
-
-def _weighted(edge_index: Tensor, weight: Tensor, num_nodes: int, normalization: Normalization) -> _CSR:
-    if normalization == "symmetric":
-        edge_index, weight = add_remaining_self_loops(edge_index, weight, 1.0, num_nodes)
-    elif normalization == "sum":
-        edge_index, weight = add_self_loops(edge_index, weight, 1.0, num_nodes)
-    source, target = edge_index
-    order = torch.add(source, target, alpha=2**32).argsort(stable=True)
-    crow, col = _compressed(source[order], torch.bincount(target, minlength=num_nodes))
-    value = weight[order]
-    if normalization == "sum":
-        return crow, col, value
-    # Summed in double precision, so that the order of the edges hardly matters.
-    total = torch.bincount(target, weights=weight.double(), minlength=num_nodes).to(weight.dtype)
-    scale = total.pow_(-0.5 if normalization == "symmetric" else -1)
-    scale.masked_fill_(scale.isinf(), 0)  # no weight at all reaches the node
-    factor = scale[target[order]]
-    if normalization == "symmetric":
-        factor = factor * scale[source[order]]  # first: the product is the same in both directions of an edge
-    return crow, col, value * factor
-
-
-def _compressed(edges: Tensor, degree: Tensor) -> tuple[Tensor, Tensor]:
-    """Row starts, and the columns in the low 32 bits of sorted ``edges``, in the smallest sufficient index type."""
-    index = torch.int32 if edges.numel() < 2**31 else torch.int64  # MKL's own is int32
-    col = edges.bitwise_and_(2**32 - 1).to(index)
-    crow = torch.zeros(degree.numel() + 1, dtype=index, device=edges.device)
-    torch.cumsum(degree, 0, out=crow[1:])
-    return crow, col
-
-
-def _transposed(csr: _CSR, shape: tuple[int, int]) -> _CSR:
+def _transposed(csr: CSRParts, shape: tuple[int, int]) -> CSRParts:
     crow, col, value = csr
     if value.device.type != "cpu" or value.dtype not in (torch.float32, torch.float64):
         order = col.sort(stable=True).indices
         starts = torch.zeros(shape[1] + 1, dtype=crow.dtype, device=crow.device)
         torch.cumsum(torch.bincount(col, minlength=shape[1]), 0, out=starts[1:])
-        return starts, _owners(crow).to(col.dtype)[order], value[order]
+        return starts, row_of_entries(crow).to(col.dtype)[order], value[order]
     # Two to nine times as fast as torch's, because it counts instead of sorting.
     matrix = sp.csr_array((value.numpy(), col.numpy(), crow.numpy()), shape=shape).tocsc()
     return torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices), torch.from_numpy(matrix.data)
-
-
-def _owners(crow: Tensor) -> Tensor:
-    """The row of each entry."""
-    return torch.arange(crow.numel() - 1, device=crow.device).repeat_interleave(crow.diff())

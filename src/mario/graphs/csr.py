@@ -1,4 +1,4 @@
-"""A graph's edges grouped by node, so that work on a few nodes costs what those nodes' edges cost."""
+"""Edges grouped by node, so that work on a few nodes costs as much as their edges."""
 
 import torch
 from torch import Tensor
@@ -7,23 +7,23 @@ from mario.graphs.paging import gather, mapping_of
 
 
 class CSR:
-    """The edges of ``edge_index`` in compressed rows: one row a source node (or a target node).
+    """The edges of ``edge_index`` in compressed rows, one row per source node (or target node).
 
-    Built once in O(E log E), in O(E) and without a copy where the edges already are in that order. Lookups use
+    Built once in O(E log E), or in O(E) and without a copy if the edges already have that order. Lookups use
     ``index_select``, which is three times as fast as indexing on a CPU. The edges of a graph on disk
-    (`mario.graphs.mapped`) stay there, and nothing is built: they are stored in rows.
+    (`mario.graphs.mapped`) are stored in rows, so that they stay there and nothing is built.
 
     Args:
         edge_index: int64 [2, E].
-        num_nodes: number of rows.
-        by: ``"source"``, row v holds the edges that leave v; ``"target"``, those that enter it.
-        ids: whether ``edge_ids`` will be asked for. The rows by target of a symmetric graph on disk are those by
-            source, but in them an edge stands where its reverse does.
+        num_nodes: Number of rows.
+        by: ``"source"``: row v holds the edges that leave v; ``"target"``: those that enter v.
+        ids: Whether ``edge_ids`` is needed. Without it, a symmetric graph on disk serves as its own rows by target, in
+            which each edge is at the place of its reverse.
 
     Attributes:
         starts: int64 [N + 1]; row v is the slots ``starts[v]`` to ``starts[v + 1]``.
         others: int64 [E]; the node at the other end of the edge in each slot.
-        edge_ids: int64 [E], the edge's column in ``edge_index``; ``None`` where slot and column are the same.
+        edge_ids: int64 [E], the edge's column in ``edge_index``; ``None`` if slot and column are the same.
 
     Example:
         >>> csr = CSR(torch.tensor([[2, 0, 0], [0, 1, 2]]), num_nodes=3)
@@ -46,11 +46,11 @@ class CSR:
         torch.cumsum(torch.bincount(rows, minlength=num_nodes), 0, out=self.starts[1:])
 
     def degrees(self, nodes: Tensor) -> Tensor:
-        """How many edges the rows of ``nodes`` hold."""
+        """The number of edges in the rows of ``nodes``."""
         return self.starts.index_select(0, nodes + 1) - self.starts.index_select(0, nodes)
 
     def slots(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """All slots of the rows of ``nodes``, and for each the position in ``nodes`` that it belongs to."""
+        """All slots of the rows of ``nodes``, and the position in ``nodes`` of each slot's row."""
         counts = self.degrees(nodes)
         owner = torch.repeat_interleave(torch.arange(nodes.numel(), device=nodes.device), counts)
         shift = self.starts.index_select(0, nodes) - (counts.cumsum(0) - counts)
@@ -65,10 +65,10 @@ class CSR:
         return slots if self.edge_ids is None else self.edge_ids.index_select(0, slots)
 
     def induced(self, nodes: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
-        """Edges with both ends in ``nodes``, relabeled by position in it, and their ids, in the order of edges.
+        """Edges with both ends in ``nodes``, relabeled by position in it, and their ids, in the original edge order.
 
-        Needs ``by="source"``. ``position`` is a scratch int64 [N] of -1 and is left as such; passing it in keeps the
-        cost at that of the rows of ``nodes``.
+        Needs ``by="source"``. ``position`` is an int64 [N] scratch buffer of -1, and is left that way. With it, the
+        cost depends on the rows of ``nodes`` only.
         """
         slots, source = self.slots(nodes)
         try:

@@ -1,5 +1,6 @@
-"""Features known by what they are made of, so that an encoder can multiply by them without writing them out."""
+"""Features kept in parts, so that an encoder can multiply by them without building the matrix."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -7,27 +8,27 @@ from torch import Tensor
 
 from mario.graphs.subgraph import csr, select_rows
 
-# Rows of the perturbation that are drawn at once, in numbers: 16 MiB of float32.
+# Numbers of the perturbation drawn at once: 16 MiB of float32.
 _BLOCK = 2**22
-# A dense matrix with more columns than this is worth keeping in parts.
+# Number of columns from which a dense matrix is kept in parts.
 _WIDE = 512
 
 
 def is_wide(x: Tensor) -> bool:
-    """Whether the parts of ``x`` are worth keeping apart: it is sparse, or has more columns than layers have."""
+    """Whether ``x`` should be kept in parts: it is sparse, or wider than the layers of an encoder."""
     return x.layout == torch.sparse_csr or x.size(1) > _WIDE
 
 
 class Features:
     """X with some columns masked, in place of ``data.x``.
 
-    Masking a column of X is masking a row of the weight that X is multiplied by: X is shared and not copied, and a
-    sparse CSR one stays sparse. The encoders of :mod:`mario.encoders` take it wherever they take a matrix. The product
-    with a weight is kept until the weight changes, so that passes over one view with the same weights pay for it once.
+    Masking a column of X is equivalent to masking a row of the weight that X is multiplied by. So X is shared, not
+    copied, and a sparse CSR matrix stays sparse. The encoders in :mod:`mario.encoders` take it in place of a matrix.
+    The product with a weight is cached until the weight changes, so that several passes over one view compute it once.
 
     Args:
-        x: dense or sparse CSR [nodes, features].
-        kept: bool [features]; ``None`` keeps all columns.
+        x: Dense or sparse CSR [nodes, features].
+        kept: Bool [features]; ``None`` keeps all columns.
 
     Example:
         >>> features = Features(torch.tensor([[1.0, 2.0]]), kept=torch.tensor([True, False]))
@@ -59,25 +60,25 @@ class Features:
     def times(self, weight: Tensor) -> Tensor:
         """X Wᵀ for a weight [out, features] as ``nn.Linear`` has it."""
         with torch.autocast(self.device.type, enabled=False):
-            return _Times.apply(weight, self)
+            return _times(weight, self)
 
     def select(self, rows: Tensor) -> "SelectedRows":
         """These rows, in this order."""
         return SelectedRows(self, rows)
 
     def matrix(self) -> Tensor:
-        """The features written out, sparse where X is."""
+        """The features as a matrix, sparse if X is."""
         if self.kept is None:
             return self.x
         if self.x.layout == torch.sparse_csr:
             columns = self.x.col_indices()
-            # Filled and not multiplied: 0 · NaN is NaN, and a masked column must not leak what it held.
+            # Filled, not multiplied: 0 · NaN is NaN, and a masked column must not leak its values.
             values = self.x.values().masked_fill(~self.kept[columns], 0)
             return csr(self.x.crow_indices(), columns, values, (self.size(0), self.size(1)))
         return self.x.masked_fill(~self.kept, 0)
 
     def product(self, weight: Tensor) -> Tensor:
-        """X Wᵀ without a gradient, remembered until the weight changes."""
+        """X Wᵀ without a gradient, cached until the weight changes."""
         known = self._products.get(id(weight))
         if known is None or known[0] is not weight or known[1] != weight._version:
             shown = weight.detach() if self.kept is None else weight.detach() * self.kept
@@ -86,7 +87,7 @@ class Features:
         return known[2]
 
     def transposed_product(self, g: Tensor) -> Tensor:
-        """gᵀ X, the gradient of a weight whose product has the gradient ``g``."""
+        """gᵀ X, the gradient of the weight if the product has the gradient ``g``."""
         if self.x.layout != torch.sparse_csr:
             found = g.t() @ self.x
         else:
@@ -110,8 +111,11 @@ class _Times(torch.autograd.Function):
         return ctx.features.transposed_product(g), None
 
 
+_times: Callable[..., Tensor] = _Times.apply
+
+
 class SelectedRows:
-    """Some rows of features, repeated or in another order; the product is that of all rows, which is remembered."""
+    """Rows of features, possibly repeated or reordered; their product is taken from the cached product of all rows."""
 
     def __init__(self, features: "Features | Perturbed", rows: Tensor) -> None:
         self.features = features
@@ -130,21 +134,21 @@ class SelectedRows:
 
 
 class Perturbed:
-    r"""Features plus a perturbation δ that is never written out.
+    r"""Features plus a perturbation δ that is never built as a matrix.
 
-    Its random start is drawn again from its seed, and what ascent adds to it is kept as a product of thin matrices.
+    Its random start is redrawn from its seed, and the ascent steps are kept as a product of thin matrices.
 
     Let a loss depend on X + δ through products Y_k = (X + δ) W_kᵀ and let G_k be its gradient at Y_k. Then
     ∇_δ = Σ_k G_k W_k, so that a step δ ← δ + c·∇_δ moves Y_j by c Σ_k G_k (W_k W_jᵀ), and
     ‖∇_δ‖² = Σ_{kl} ⟨G_kᵀG_l, W_k W_lᵀ⟩. The gradient of W_j is Σ_t G_jᵀ(X + δ₀) + Σ_t G_jᵀ(δ_t − δ₀); the first sum
     needs X and δ₀ once, at the end.
 
-    Backward passes give the weights no gradient of their own accord: :meth:`finish` does, for all passes together.
+    Backward passes do not set the gradients of the weights: :meth:`finish` does, for all passes together.
 
     Args:
-        features: what is perturbed.
+        features: The features to perturb.
         epsilon: δ₀ is uniform in [−ε, ε].
-        generator: gives δ₀ its seed.
+        generator: Draws the seed of δ₀.
     """
 
     def __init__(self, features: Features, epsilon: float, generator: torch.Generator | None = None) -> None:
@@ -152,7 +156,7 @@ class Perturbed:
         self.epsilon = epsilon
         self.shape, self.dtype, self.device = features.shape, features.dtype, features.device
         self._seed = int(torch.randint(2**62, (), generator=generator))
-        self._handle = torch.zeros((), requires_grad=True)  # keeps a pass differentiable whose weights are frozen
+        self._handle = torch.zeros((), requires_grad=True)  # keeps a pass with frozen weights differentiable
         self._weights: dict[int, Tensor] = {}
         self._shift: dict[int, Tensor] = {}  # δ_t W_kᵀ
         self._received: dict[int, Tensor] = {}  # G_k of this pass
@@ -166,14 +170,14 @@ class Perturbed:
     def times(self, weight: Tensor) -> Tensor:
         """(X + δ) Wᵀ."""
         with torch.autocast(self.device.type, enabled=False):
-            return _PerturbedTimes.apply(weight, self._handle, self)
+            return _perturbed_times(weight, self._handle, self)
 
     def select(self, rows: Tensor) -> SelectedRows:
         return SelectedRows(self, rows)
 
     @torch.no_grad()
     def matrix(self) -> Tensor:
-        """X + δ written out, for whoever must look at it."""
+        """X + δ as a matrix."""
         x = self.features.matrix()
         dense = x.to_dense() if x.layout == torch.sparse_csr else x.clone()
         for rows, block in self._start():
@@ -204,7 +208,7 @@ class Perturbed:
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Add to the weights' gradients what all backward passes together have for them."""
+        """Add the gradients of all backward passes to the weights."""
         trained = {k: g for k, g in self._total.items() if self._weights[k].requires_grad}
         gradients = {k: self.features.transposed_product(g) for k, g in trained.items()}
         if trained:
@@ -238,8 +242,8 @@ class Perturbed:
         self._received[key] = g if key not in self._received else self._received[key] + g
         self._total[key] = g.clone() if key not in self._total else self._total[key].add_(g)
 
-    def _start(self) -> Any:
-        """δ₀, some rows at a time, the same whenever it is asked for."""
+    def _start(self) -> Iterator[tuple[slice, Tensor]]:
+        """δ₀ in blocks of rows, the same on every call."""
         generator = torch.Generator().manual_seed(self._seed)
         step = max(1, _BLOCK // max(1, self.size(1)))
         for first in range(0, self.size(0), step):
@@ -249,7 +253,7 @@ class Perturbed:
 
 
 FeatureMatrix = Tensor | Features | SelectedRows | Perturbed
-"""What stands for the features of a graph."""
+"""All forms that the features of a graph can have."""
 
 
 def rows_of(x: FeatureMatrix, rows: slice) -> FeatureMatrix:
@@ -284,3 +288,6 @@ class _PerturbedTimes(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> tuple[None, None, None]:
         ctx.features.receive(ctx.weight, g)
         return None, None, None
+
+
+_perturbed_times: Callable[..., Tensor] = _PerturbedTimes.apply

@@ -1,4 +1,4 @@
-"""A few bytes that tell one graph from another."""
+"""A short hash of a graph."""
 
 import hashlib
 from collections.abc import Iterator
@@ -9,15 +9,16 @@ from torch_geometric.data import Data
 
 from mario.graphs.paging import release
 
-# Of a longer tensor, so many blocks at even distances are looked at, of so many numbers in all: enough to tell other
-# data, and little of a file that is mapped.
+# A larger tensor is sampled: this many evenly spaced blocks, of this many numbers in total. That suffices to detect
+# other data and reads little of a mapped file.
 _BLOCKS, _MOST = 64, 2**22
 
 
 def fingerprint(data: Data) -> str:
     """A hash of what training sees of ``data``.
 
-    That is features, edges, labels, the training mask, environments and whose graph a node is.
+    It covers features, edges with their weights and attributes, labels, the training mask, environments, and the
+    assignment of nodes to graphs.
 
     Example:
         >>> one = Data(x=torch.zeros(2, 3), edge_index=torch.tensor([[0], [1]]))
@@ -26,7 +27,7 @@ def fingerprint(data: Data) -> str:
         (True, False)
     """
     digest = hashlib.blake2b(digest_size=8)
-    for key in ("x", "edge_index", "y", "train_mask", "env_id", "batch"):
+    for key in ("x", "edge_index", "y", "train_mask", "env_id", "batch", "edge_weight", "edge_attr"):
         value = data.get(key)
         for part in _parts(key, value) if isinstance(value, Tensor) else ():
             digest.update(f"{key} {part.dtype} {tuple(part.shape)}".encode())
@@ -43,7 +44,7 @@ def _parts(key: str, value: Tensor) -> tuple[Tensor, ...]:
 
 
 def _some(part: Tensor) -> Iterator[Tensor]:
-    """All rows of ``part``, or blocks of them from its beginning to its end."""
+    """All rows of ``part``, or evenly spaced blocks of them."""
     if part.numel() <= _MOST:
         yield part
         return

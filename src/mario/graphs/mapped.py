@@ -1,8 +1,9 @@
-"""A graph as a folder of arrays that are read where they are touched: for graphs that fit in no memory.
+"""A graph as a folder of arrays that are read from disk when accessed, for graphs that do not fit in memory.
 
-``x.npy`` ([N, F]), ``edge_index.npy`` (int64 [2, E], edges grouped by source), ``starts.npy`` (int64 [N + 1]; the edges
-that leave v are the columns ``starts[v]`` to ``starts[v + 1]``), one ``.npy`` for each other tensor, and ``graph.json``
-with the plain attributes. It is written last: a folder without it is no graph. Nothing is ever pickled.
+The folder holds ``x.npy`` ([N, F]), ``edge_index.npy`` (int64 [2, E], edges grouped by source), ``starts.npy``
+(int64 [N + 1]; the edges that leave v are the columns ``starts[v]`` to ``starts[v + 1]``), one ``.npy`` file per other
+tensor, and ``graph.json`` with the plain attributes. The last is written last: a folder without it is not a graph.
+Nothing is pickled.
 """
 
 import json
@@ -26,13 +27,14 @@ from mario.graphs.subgraph import count_nodes
 _FORMAT = 1
 _ABOUT = "graph.json"
 _GRID = ("x", "edge_index", "starts")
+_FINITE = ("x", "edge_weight", "edge_attr")
 
 
 def save_mapped(data: Data, folder: str | os.PathLike[str]) -> None:
     """Write a graph to a new ``folder``, for `load_mapped`.
 
-    Edges are put in the order of their source; those of one source keep theirs. Features must be dense, and there may
-    be no tensor of edges but ``edge_index``.
+    Edges are sorted by source, and those of one source keep their order. ``edge_weight``, ``edge_attr`` and other
+    edge-level tensors follow. Features must be dense.
 
     Example:
         >>> import tempfile
@@ -45,15 +47,14 @@ def save_mapped(data: Data, folder: str | os.PathLike[str]) -> None:
     if not isinstance(x, Tensor) or x.layout != torch.strided or not isinstance(edge_index, Tensor):
         raise MarioError("a mapped graph needs data.x, a dense matrix, and data.edge_index; save_graph writes others")
     csr = CSR(edge_index, count_nodes(data))
-    ordered = edge_index if csr.edge_ids is None else edge_index.index_select(1, csr.edge_ids)
-    tensors: dict[str, Tensor] = {"x": x, "edge_index": ordered, "starts": csr.starts}
+    tensors: dict[str, Tensor] = {"x": x, "edge_index": edge_index, "starts": csr.starts}
     plain: dict[str, Any] = {}
     for key, value in data.to_dict().items():
-        if key in _GRID:
-            continue
-        if isinstance(value, Tensor) and data.is_edge_attr(key):
-            raise MarioError(f"data.{key} belongs to edges, which a mapped graph does not hold; del data.{key} first")
-        (tensors if isinstance(value, Tensor) else plain)[key] = value
+        if key not in _GRID:
+            (tensors if isinstance(value, Tensor) else plain)[key] = value
+    if csr.edge_ids is not None:
+        for key in (key for key in tensors if key in data and data.is_edge_attr(key)):
+            tensors[key] = tensors[key].index_select(data.__cat_dim__(key, tensors[key]), csr.edge_ids)
     home = new_folder(folder)
     for key, value in tensors.items():
         array = value.detach().cpu().numpy()
@@ -62,10 +63,13 @@ def save_mapped(data: Data, folder: str | os.PathLike[str]) -> None:
 
 
 def load_mapped(folder: str | os.PathLike[str]) -> Data:
-    """The graph in a folder of `save_mapped` or of `mario.graphs.shifting`; tensors read from disk what is touched.
+    """The graph in a folder that `save_mapped` wrote; its tensors are read from disk when accessed.
 
-    They are plain tensors, and read-only: a write to one ends the process, so ``clone()`` it first. Samplers and checks
-    let go of what they have read. A file that has changed since the folder was written is checked as a whole, once.
+    They are plain tensors, and read-only: writing to one crashes the process, so ``clone()`` it first. Samplers and
+    checks drop what they have read. If a file has changed since the folder was written, the graph is checked again.
+
+    The sampler ``Neighbors`` sorts the edges in memory, about 24 bytes per edge, if the graph is directed or has
+    edge-level tensors.
     """
     home = Path(folder)
     about = read_about(home)
@@ -78,8 +82,10 @@ def load_mapped(folder: str | os.PathLike[str]) -> Data:
             _check_order(edge_index, starts)
         elif (mapping := mapping_of(edge_index)) is not None:
             mapping.facts["extremes"] = tuple(about["extremes"])
-        if (mapping := mapping_of(x)) is not None and _unchanged(home, "x", about["arrays"]["x"]):
-            mapping.facts["not_finite"] = 0
+        for key in _FINITE:
+            mapping = mapping_of(values[key]) if key in values else None
+            if mapping is not None and _unchanged(home, key, about["arrays"][key]):
+                mapping.facts["not_finite"] = 0
         if (mapping := mapping_of(edge_index)) is not None:
             mapping.starts, mapping.symmetric = starts, bool(about["symmetric"])
         return Data.from_dict({**values, **about["plain"]})
@@ -90,7 +96,7 @@ def load_mapped(folder: str | os.PathLike[str]) -> Data:
 
 
 def new_folder(folder: str | os.PathLike[str]) -> Path:
-    """An empty folder, made where there is none."""
+    """An empty folder, created if missing."""
     home = Path(folder)
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -98,12 +104,12 @@ def new_folder(folder: str | os.PathLike[str]) -> Path:
     except OSError as error:
         raise MarioError(f"cannot make the folder {home}: {error.strerror}") from None
     if not empty:
-        raise MarioError(f"{home} is not empty; a graph is written to a new folder")
+        raise MarioError(f"{home} is not empty; choose a new folder for the graph")
     return home
 
 
 def write_array(path: Path, dtype: Any, shape: Sequence[int], parts: Iterable[np.ndarray]) -> None:
-    """An ``.npy`` file of a known shape from consecutive parts of it, so that it need never be in memory as a whole."""
+    """Write an ``.npy`` file of a known shape from consecutive parts, so that it is never in memory as a whole."""
     header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": tuple(shape)}
     try:
         with path.open("wb") as file:
@@ -117,13 +123,14 @@ def write_array(path: Path, dtype: Any, shape: Sequence[int], parts: Iterable[np
 
 
 def finish_folder(home: Path, arrays: Sequence[str], plain: dict[str, Any], *, symmetric: bool) -> None:
-    """Check what was written and make a graph of the folder by its ``graph.json``."""
+    """Check the arrays, then write ``graph.json``, which makes the folder a graph."""
     tensors = {key: map_array(home / f"{key}.npy") for key in arrays}
     x, edge_index, starts = (tensors[key] for key in _GRID)
     _check_shapes(x, edge_index, starts)
     _check_order(edge_index, starts)
-    if bad := count_not_finite(x):
-        raise MarioError(f"data.x holds {bad} NaN or infinite entries; fill or drop them first")
+    for key in _FINITE:
+        if key in tensors and (bad := count_not_finite(tensors[key])):
+            raise MarioError(f"data.{key} holds {bad} NaN or infinite entries; fill or drop them first")
     facts = {
         key: {
             "dtype": str(tensor.dtype).removeprefix("torch."),
@@ -144,7 +151,7 @@ def finish_folder(home: Path, arrays: Sequence[str], plain: dict[str, Any], *, s
 def read_about(home: Path) -> dict[str, Any]:
     """The ``graph.json`` of a folder."""
     if not (home / _ABOUT).is_file():
-        raise MarioError(f"there is no graph in {home}: {_ABOUT} is missing, so it was never written to its end")
+        raise MarioError(f"there is no graph in {home}: {_ABOUT} is missing, so it was not written completely")
     about = read_json(home / _ABOUT)
     if not isinstance(about, dict) or about.get("format") != _FORMAT:
         there = about.get("format") if isinstance(about, dict) else None
@@ -166,7 +173,7 @@ def _mapped(home: Path, key: str, facts: dict[str, Any]) -> Tensor:
 
 
 def _unchanged(home: Path, key: str, facts: dict[str, Any]) -> bool:
-    return (home / f"{key}.npy").stat().st_mtime_ns == facts["written"]
+    return bool((home / f"{key}.npy").stat().st_mtime_ns == facts["written"])
 
 
 def _check_shapes(x: Tensor, edge_index: Tensor, starts: Tensor) -> None:
@@ -180,7 +187,7 @@ def _check_shapes(x: Tensor, edge_index: Tensor, starts: Tensor) -> None:
 
 
 def _check_order(edge_index: Tensor, starts: Tensor) -> None:
-    """That edges end at nodes and stand grouped by source where ``starts`` says, a block at a time."""
+    """Check, block by block, that edges end at nodes and are grouped by source as ``starts`` says."""
     num_nodes, num_edges = starts.numel() - 1, edge_index.size(1)
     if int(starts[0]) != 0 or int(starts[-1]) != num_edges or bool((starts[1:] < starts[:-1]).any()):
         raise MarioError(f"starts must ascend from 0 to the {num_edges} edges; it does not")

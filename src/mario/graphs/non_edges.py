@@ -1,4 +1,4 @@
-"""Pairs of nodes that no edge joins."""
+"""Pairs of nodes without an edge."""
 
 import torch
 from torch import Tensor
@@ -12,17 +12,17 @@ def sample_non_edges(
     """``count`` ordered pairs of distinct nodes without an edge from the first to the second, ``[2, count]``.
 
     Each is drawn uniformly from all such pairs, with replacement, so that a mean over them is an unbiased estimate of
-    the mean over all. Nothing is rejected: rank r among the pairs that are left is turned into a pair by one binary
-    search in the sorted edges. A graph in which all pairs are joined gives none.
+    the mean over all. Nothing is rejected: a binary search in the sorted edges turns a rank among the pairs without an
+    edge into a pair. A complete graph gives no pairs.
 
     Args:
-        edge_index: ``[2, E]``; repeated edges and self-loops do no harm.
+        edge_index: ``[2, E]``; may contain repeated edges and self-loops.
         num_nodes: Number of nodes.
-        count: How many to draw.
+        count: Number of pairs.
         generator: Draws on the CPU; ``None`` is torch's default.
 
     Example:
-        >>> sample_non_edges(torch.tensor([[0, 0, 1, 2, 2], [1, 2, 0, 0, 1]]), 3, 2)  # all but one pair are joined
+        >>> sample_non_edges(torch.tensor([[0, 0, 1, 2, 2], [1, 2, 0, 0, 1]]), 3, 2)  # only (1, 2) has no edge
         tensor([[1, 1],
                 [2, 2]])
     """
@@ -34,7 +34,7 @@ def sample_non_edges(
     if left == 0:
         return edge_index.new_empty(2, 0)
     rank = torch.randint(left, (count,), generator=generator).to(edge_index.device)
-    # Before taken[k] stand taken[k] − k pairs that are left: the taken ones for which that is ≤ r precede rank r.
+    # taken[k] − k free pairs precede taken[k], so those taken pairs with taken[k] − k ≤ r precede the pair of rank r.
     before = taken - torch.arange(taken.numel(), device=taken.device)
     code = rank + torch.searchsorted(before, rank, right=True)
     return torch.stack([code // num_nodes, code % num_nodes])

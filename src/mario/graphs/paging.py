@@ -1,13 +1,12 @@
-"""Tensors that stay on disk: files mapped into memory, whose pages are let go of once they were read.
+"""Tensors that stay on disk: files mapped into memory, whose pages are dropped after reading.
 
 Pages of a mapped file that were touched count as memory of the process until they are dropped. Samplers and checks read
-such tensors by :func:`gather` and :func:`blocks`, which drop them, so that memory grows with what is read at a time
-and not with what was ever read. The file's bytes stay in the system's cache as long as there is room.
+such tensors by :func:`gather` and :func:`blocks`, which drop pages, so that memory grows with what is read at a time
+and not with all that was ever read. The file's bytes stay in the system's cache as long as there is room.
 """
 
 import mmap
 import os
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,19 +16,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# A page fault maps 64 KiB to 2 MiB around what was touched. So rows are read in their order in the file, and let go of
-# after every 16 such stretches: 32 MiB at most. Measured on 10,000 random ones of 1,000,000 rows of 512 bytes, in CPU
-# time: 5 ms so (7 unsorted), 10.5 ms by a pread each, 1.7 ms from memory.
+# A page fault maps 64 KiB to 2 MiB around the touched address. So rows are read in file order and dropped after every
+# 16 such stretches, 32 MiB at most. CPU time to read 10,000 random rows of 1,000,000, 512 bytes each: 5 ms (7 ms
+# unsorted), 10.5 ms with one pread per row, 1.7 ms from memory.
 _STRETCH, _STRETCHES = 1 << 21, 16
 _BLOCK_BYTES = 1 << 24
 
 
 class Mapping(mmap.mmap):
-    """A file in memory, and what is known of the numbers in it.
+    """A mapped file, and what is known about the numbers in it.
 
-    ``starts`` are the first columns of each source node's edges, where the file is an ``edge_index`` grouped by source,
-    and ``symmetric`` says that each of its edges is there in both directions. ``facts`` are results of scans of the
-    whole file: it is read-only, so one scan is enough.
+    If the file is an ``edge_index`` grouped by source, ``starts`` are the first columns of each source node's edges,
+    and ``symmetric`` says that it holds both directions of each edge. ``facts`` are results of scans of the whole file;
+    it is read-only, so one scan is enough.
     """
 
     starts: Tensor | None
@@ -41,11 +40,22 @@ _MAPPINGS: "WeakValueDictionary[int, Mapping]" = WeakValueDictionary()
 """The mapping behind a storage, by its address; an entry lives as long as a tensor that uses it."""
 
 
-def map_array(path: Path) -> Tensor:
-    """The array of an ``.npy`` file as a tensor that reads from disk what is touched.
+class _Exported:
+    """Read-only memory, described to numpy as writable.
 
-    It is read-only: a write to it ends the process, so ``clone()`` it first. Views of it and ``to`` the same type share
-    the file; whatever else torch does with it has a result in memory.
+    torch has no read-only tensors and warns about an array that is one.
+    """
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array  # keeps the memory alive
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+def map_array(path: Path) -> Tensor:
+    """The array of an ``.npy`` file as a tensor whose values are read from disk when accessed.
+
+    It is read-only: writing to it crashes the process, so ``clone()`` it first. Views of it and ``to`` the same dtype
+    share the file; the results of all other operations are in memory.
     """
     array = np.load(path, mmap_mode="r", allow_pickle=False)
     if array.ndim > 1 and not array.flags.c_contiguous:
@@ -55,26 +65,24 @@ def map_array(path: Path) -> Tensor:
     with path.open("rb") as file:
         mapping = Mapping(file.fileno(), 0, access=mmap.ACCESS_READ)
     mapping.starts, mapping.symmetric, mapping.facts = None, False, {}
-    # Reading ahead is quicker until the file no longer fits; then it pushes out what is needed.
+    # Reading ahead is faster as long as the file fits in memory; beyond that it evicts pages that are needed.
     if hasattr(mapping, "madvise") and len(mapping) > _memory() // 2:
         mapping.madvise(mmap.MADV_RANDOM)
     flat = np.frombuffer(mapping, dtype=array.dtype, count=array.size, offset=array.offset)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        tensor = torch.from_numpy(flat.reshape(array.shape))
+    tensor = torch.from_numpy(np.asarray(_Exported(flat.reshape(array.shape))))
     _MAPPINGS[tensor.untyped_storage().data_ptr()] = mapping
     return tensor
 
 
 def mapping_of(tensor: Tensor) -> Mapping | None:
-    """The file behind a tensor or a view of one; ``None`` where it is in memory."""
+    """The file behind a tensor or a view of one; ``None`` if it is in memory."""
     if not _MAPPINGS or tensor.layout != torch.strided or tensor.device.type != "cpu":
         return None
     return _MAPPINGS.get(tensor.untyped_storage().data_ptr())
 
 
 def gather(tensor: Tensor, rows: Tensor) -> Tensor:
-    """``tensor.index_select(0, rows)``, in memory; of a file no more than 32 MiB are in memory besides."""
+    """``tensor.index_select(0, rows)``, in memory; at most 32 MiB of a mapped file are resident meanwhile."""
     mapping = mapping_of(tensor)
     if mapping is None:
         return tensor.index_select(0, rows)
@@ -94,7 +102,7 @@ def gather(tensor: Tensor, rows: Tensor) -> Tensor:
 
 
 def blocks(tensor: Tensor, rows: int | None = None) -> Iterator[Tensor]:
-    """Consecutive rows of a tensor, 16 MiB or ``rows`` at a time; each is let go of when the next is asked for.
+    """Consecutive rows of a tensor, 16 MiB or ``rows`` at a time; each block is dropped before the next is read.
 
     Example:
         >>> [block.tolist() for block in blocks(torch.arange(5), rows=2)]
@@ -109,13 +117,13 @@ def blocks(tensor: Tensor, rows: int | None = None) -> Iterator[Tensor]:
 
 
 def release(tensor: Tensor) -> None:
-    """Let go of the pages of a tensor on disk; they are read again when they are touched again."""
+    """Drop the pages of a tensor on disk; they are read again on the next access."""
     if (mapping := mapping_of(tensor)) is not None:
         _drop(mapping)
 
 
 def extremes(tensor: Tensor) -> tuple[int, int]:
-    """The smallest and the largest of the whole numbers in a tensor that is not empty, in one pass."""
+    """The smallest and the largest integer in a tensor that is not empty, in one pass."""
     facts = _facts(tensor)
     if "extremes" not in facts:
         parts = [tensor] if mapping_of(tensor) is None else blocks(tensor.reshape(-1))
@@ -126,11 +134,11 @@ def extremes(tensor: Tensor) -> tuple[int, int]:
 
 
 def count_not_finite(values: Tensor) -> int:
-    """How many entries are NaN or infinite."""
+    """The number of NaN or infinite entries."""
     facts = _facts(values)
     if "not_finite" in facts:
         return int(facts["not_finite"])
-    # A sum is finite unless an entry is not (or the entries overflow): no mask as large as x on the way to "yes".
+    # A sum is finite unless an entry is not, or it overflows. So a sound tensor needs no mask of its size.
     parts = [values] if mapping_of(values) is None else blocks(values)
     facts["not_finite"] = bad = sum(
         0 if bool(torch.isfinite(part.sum())) else int((~torch.isfinite(part)).sum()) for part in parts
@@ -138,8 +146,16 @@ def count_not_finite(values: Tensor) -> int:
     return bad
 
 
+def count_negative(values: Tensor) -> int:
+    """The number of entries below zero."""
+    facts = _facts(values)
+    if "negative" not in facts:
+        facts["negative"] = sum(int((part < 0).sum()) for part in blocks(values))
+    return int(facts["negative"])
+
+
 def _facts(tensor: Tensor) -> dict[str, Any]:
-    """What is remembered of a whole file; nothing is of a part of one, or of what is in memory and may change."""
+    """Cached results for a whole file; a new dict for a part of a file, or for memory, which may change."""
     mapping = mapping_of(tensor)
     whole = mapping is not None and tensor.nbytes == tensor.untyped_storage().nbytes()
     return mapping.facts if mapping is not None and whole else {}
@@ -151,7 +167,7 @@ def _drop(mapping: Mapping) -> None:
 
 
 def _memory() -> int:
-    """Bytes of memory of this machine; without bounds where it does not say."""
+    """Bytes of memory of this machine; a huge number if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

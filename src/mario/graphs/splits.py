@@ -1,7 +1,7 @@
 """GOOD's split procedure for node-level graphs (Gui et al., NeurIPS 2022) as one engine for any graph and any domain.
 
-The procedure draws random numbers that GOOD did not seed, so a split is equal to the published one in distribution, not
-node for node. Ours is a pure function of the domain, the labels, the rule and ``split_seed``.
+GOOD did not seed its random numbers, so a split equals the published one in distribution, not node for node. Ours is a
+pure function of the domain, the labels, the rule and ``split_seed``.
 """
 
 import copy
@@ -24,7 +24,7 @@ _TRAINING_PICKS, _TEST_PICK = (0, 2, 3), 1  # GOOD's picks 1, 3, 4 train and pic
 
 @dataclass(frozen=True)
 class Split:
-    """Which of the five parts each node is in (``part``), and its training environment (-1 outside ``train``)."""
+    """The part of each node, one of five, and its training environment (-1 outside of ``train``)."""
 
     part: Tensor
     env_id: Tensor
@@ -39,17 +39,20 @@ def split_graph(
     setting: str = "transductive",
     rule: SplitRule | None = None,
 ) -> Data:
-    """A copy of ``data`` that shifts: five masks, ``domain_id`` and ``env_id``, made by GOOD's procedure.
+    """A copy of ``data`` with a distribution shift: five masks, ``domain_id`` and ``env_id``, by GOOD's procedure.
+
+    All other attributes are kept, such as ``edge_weight`` and ``edge_attr``.
 
     Args:
-        data: any node-level graph with ``x``, ``edge_index`` and integer ``y``.
+        data: Any node-level graph with ``x``, ``edge_index`` and integer ``y``.
         domain: ``"word"`` (row sum of ``x``), ``"degree"`` (out-degree), the name of a node attribute of ``data``, or
-            one value a node. Distinct values are distinct domains, numbered in sorted order.
+            one value per node. Distinct values are distinct domains, numbered in sorted order.
         shift: ``"covariate"``, ``"concept"`` or ``"no_shift"``.
-        split_seed: another seed, another split.
-        setting: ``"transductive"`` or ``"inductive"``, what `training_graph` gives.
-        rule: the numbers of the procedure; GOOD-Cora's unless told. A covariate shift then trains on the largest values
-            and tests on the smallest: to train on early years and test on late ones, ``SplitRule(descending=False)``.
+        split_seed: Seed of the split.
+        setting: ``"transductive"`` or ``"inductive"``; decides what `training_graph` returns.
+        rule: The numbers of the procedure; ``None`` uses those of GOOD-Cora. With these, a covariate shift trains on
+            the largest values and tests on the smallest. To train on early years and test on late ones, use
+            ``SplitRule(descending=False)``.
 
     Example:
         >>> ring = Data(x=torch.eye(100), edge_index=torch.arange(100).repeat(2, 1), y=torch.arange(100) % 2)
@@ -60,10 +63,11 @@ def split_graph(
     choose("shift", shift, SHIFTS)
     choose("setting", setting, SETTINGS)
     rule = rule or SplitRule()
-    check_graph(Data(x=data.get("x"), edge_index=data.get("edge_index"), y=data.get("y")))
+    checked = ("x", "edge_index", "edge_weight", "edge_attr", "y")
+    check_graph(Data.from_dict({key: data[key] for key in checked if key in data}))
     if "y" not in data or int(data.y.min()) < 0:
         raise MarioError(
-            "data.y must give every node a class from 0, as a split needs them; drop the nodes without one"
+            "data.y must give every node a class of 0 or more, as the split needs it; drop the nodes without one"
         )
     y = data.y.cpu()
     values, domain_id = np.unique(_domain_values(data, domain, y.numel()), return_inverse=True)
@@ -87,7 +91,7 @@ def split_graph(
 def covariate_split(
     domain_id: Tensor, rule: SplitRule, generator: torch.Generator | None = None, *, held_out: int | None = None
 ) -> Split:
-    """P(X) differs: whole domains are kept out of training."""
+    """P(X) differs: whole domains are held out from training."""
     num_nodes = domain_id.numel()
     part = torch.full((num_nodes,), TRAIN)
     env_id = torch.full((num_nodes,), -1)
@@ -113,7 +117,7 @@ def covariate_split(
 
 
 def concept_split(domain_id: Tensor, y: Tensor, rule: SplitRule, generator: torch.Generator | None = None) -> Split:
-    """P(Y|X) differs: labels go with domains in training, and against them in ood_test."""
+    """P(Y|X) differs: labels correlate with domains in training, and with opposite sign in ood_test."""
     draws = torch.rand(len(rule.pick) - 1, y.numel(), dtype=torch.float64, generator=generator)
     pick = concept_picks(domain_id, y, rule, draws)
     part = torch.full((y.numel(),), OOD_VAL)
@@ -127,7 +131,7 @@ def concept_split(domain_id: Tensor, y: Tensor, rule: SplitRule, generator: torc
 
 
 def concept_picks(domain_id: Tensor, y: Tensor, rule: SplitRule, draws: Tensor) -> Tensor:
-    """Which of the five picks takes each node, given uniform ``draws``, a row for each pick but the last."""
+    """The pick of each node, one of five, from uniform ``draws`` with one row per pick except the last."""
     sizes = torch.bincount(domain_id)
     sign = torch.where(sizes.cumsum(0) - sizes < y.numel() / 2, 1.0, -1.0)[domain_id]
     lean = sign * (y.double() - y.double().mean())
@@ -143,7 +147,7 @@ def concept_picks(domain_id: Tensor, y: Tensor, rule: SplitRule, draws: Tensor) 
 
 
 def no_shift_split(num_nodes: int, rule: SplitRule, generator: torch.Generator | None = None) -> Split:
-    """The control: a random split. Validation and test are halved, so that ID and OOD are alike in all but name."""
+    """The control: a random split. Validation and test are halved, so that ID and OOD differ in name only."""
     train, val, _ = rule.control
     train_end, val_end = floor(num_nodes * train), floor(num_nodes * (train + val))
     ends = [train_end, (train_end + val_end) // 2, val_end, (val_end + num_nodes) // 2, num_nodes]
@@ -157,14 +161,14 @@ def no_shift_split(num_nodes: int, rule: SplitRule, generator: torch.Generator |
 
 
 def with_split(data: Data, split: Split, domain_id: Tensor, **facts: str | int) -> Data:
-    """A copy of ``data`` with the split's masks, ids and facts; `MarioError` where a part is empty."""
+    """A copy of ``data`` with the split's masks, ids and facts; `MarioError` if a part is empty."""
     shifted = copy.copy(data)
     for code, name in enumerate(PARTS):
         mask = (split.part == code).to(data.y.device)
         if not bool(mask.any()):
             raise MarioError(
                 f"the {facts['shift']} split by {facts['domain']!r} leaves {name} empty: {split.part.numel()} nodes in "
-                f"{int(domain_id.unique().numel())} domains are too few; give a domain with more distinct values"
+                f"{int(domain_id.unique().numel())} domains are too few; use a domain with more distinct values"
             )
         shifted[f"{name}_mask"] = mask
     shifted.domain_id, shifted.env_id = domain_id.to(data.y.device), split.env_id.to(data.y.device)
@@ -174,7 +178,7 @@ def with_split(data: Data, split: Split, domain_id: Tensor, **facts: str | int) 
 
 
 def cut_at_changes(sorted_ids: Tensor, cuts: Sequence[int]) -> list[int]:
-    """Each cut moved to the next change of domain, every change used at most once; past the end where none is left."""
+    """Each cut moved to the next change of domain, using each change once; past the end if none is left."""
     changes = (sorted_ids[1:] != sorted_ids[:-1]).nonzero().view(-1).numpy() + 1
     moved: list[int] = []
     for cut in cuts:
@@ -187,12 +191,12 @@ def cut_at_changes(sorted_ids: Tensor, cuts: Sequence[int]) -> list[int]:
 def seeded(split_seed: int) -> torch.Generator:
     """The generator that one split draws from."""
     if isinstance(split_seed, bool) or not isinstance(split_seed, int) or not 0 <= split_seed < 2**32:
-        raise MarioError(f"split_seed must be a whole number from 0 to 4294967295, got {split_seed!r}")
+        raise MarioError(f"split_seed must be an integer from 0 to 4294967295, got {split_seed!r}")
     return torch.Generator().manual_seed(split_seed)
 
 
 def floor(count: float) -> int:
-    """The whole part, with 0.1 + 0.2 read as 0.3."""
+    """Round down, tolerating floating-point error: 0.1 + 0.2 counts as 0.3."""
     return math.floor(count + 1e-6)
 
 
@@ -210,7 +214,7 @@ def _with_id_parts(part: Tensor, env_id: Tensor, train: Tensor, size: int, gener
 
 
 def _missing_kind(domain_id: Tensor, agrees: Tensor, left: Tensor, taken: Tensor, draw: Tensor) -> Tensor:
-    """In each domain where a pick took nodes of one kind only, one node of the other: that with the lowest draw."""
+    """In each domain where a pick took nodes of one kind only, one node of the other: the one with the lowest draw."""
     groups = 2 * (int(domain_id.max()) + 1)
     kind = 2 * domain_id + agrees
     count = torch.bincount(kind[taken], minlength=groups).view(-1, 2)
@@ -235,17 +239,17 @@ def _domain_values(data: Data, domain: object, num_nodes: int) -> np.ndarray:
             values = torch.bincount(data.edge_index[0], minlength=num_nodes)
         else:
             raise MarioError(
-                f"unknown domain {domain!r}; word, degree, a node attribute of data or one value a node would do"
+                f"unknown domain {domain!r}; use word, degree, a node attribute of data or one value per node"
             )
     else:
         values = domain
     array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     if array.shape != (num_nodes,) or array.dtype.kind not in "biufU":
         raise MarioError(
-            f"domain must give one number or name for each of {num_nodes} nodes, got {array.dtype} {array.shape}"
+            f"domain must hold one number or name for each of {num_nodes} nodes, got {array.dtype} {array.shape}"
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise MarioError("domain holds NaN or infinite values; give every node a finite value")
+        raise MarioError("domain holds NaN or infinite values; use a finite value for every node")
     return array
 
 

@@ -1,4 +1,4 @@
-"""A graph in one file: safetensors, which holds numbers and text and can run no code."""
+"""A graph in one safetensors file, which holds numbers and text and cannot run code."""
 
 import json
 import os
@@ -20,9 +20,9 @@ _CSR_PARTS = ("crow", "col", "values")
 
 
 def save_graph(data: Data, path: str | os.PathLike[str]) -> None:
-    """Write a graph to ``path``: its tensors (a sparse CSR one as its three parts) and its plain attributes as JSON.
+    """Write a graph to ``path``: all tensors (sparse CSR ones as three parts each), and plain attributes as JSON.
 
-    The file appears whole or not at all.
+    The file is written atomically.
 
     Example:
         >>> import tempfile
@@ -44,7 +44,7 @@ def save_graph(data: Data, path: str | os.PathLike[str]) -> None:
         elif value.layout == torch.strided:
             tensors[key] = value
         else:
-            raise MarioError(f"data.{key} has layout {value.layout}; dense or sparse CSR would do")
+            raise MarioError(f"data.{key} has layout {value.layout}; make it dense or sparse CSR")
     try:
         described = json.dumps({"format": _FORMAT, "keys": list(data.to_dict()), "csr": sizes, "plain": plain})
     except (TypeError, ValueError) as error:
@@ -54,7 +54,7 @@ def save_graph(data: Data, path: str | os.PathLike[str]) -> None:
 
 
 def load_graph(path: str | os.PathLike[str]) -> Data:
-    """Read a graph that `save_graph` wrote; `MarioError` where the file is something else or damaged."""
+    """Read a graph that `save_graph` wrote; `MarioError` if the file is something else or damaged."""
     try:
         with safe_open(os.fspath(path), framework="pt") as file:
             about = json.loads((file.metadata() or {})["mario-graph"])
@@ -85,7 +85,7 @@ def load_graph(path: str | os.PathLike[str]) -> Data:
 
 
 def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """safetensors writes whole storages that belong to one tensor each."""
+    """Copies where needed: safetensors writes whole storages, each of which must belong to one tensor."""
     seen: set[int] = set()
     result = {}
     for key, tensor in tensors.items():

@@ -1,6 +1,5 @@
-"""The part of a graph that a set of nodes spans."""
+"""The subgraph induced by a set of nodes."""
 
-import warnings
 from typing import Any
 
 import torch
@@ -13,16 +12,16 @@ _NOT_SLICED = ("edge_index", "num_nodes")
 
 
 def subgraph(data: Data, node_ids: Tensor) -> Data:
-    """The subgraph induced by ``node_ids``, its nodes in that order.
+    """The subgraph induced by ``node_ids``, with the nodes in that order.
 
-    Every node-level attribute is sliced (dense, or sparse CSR along its rows), every edge-level one follows the edges
-    that stay, anything else is kept. A tensor is node-level when its first dimension is the number of nodes and PyG
-    does not take it for an edge's. ``n_id`` gives each node's id in the graph that was first cut: cutting a cut keeps
-    it.
+    Node-level tensors are sliced (dense, or sparse CSR along its rows), and so are edge-level ones such as
+    ``edge_weight`` and ``edge_attr``; all other attributes are kept. PyG's ``Data.is_edge_attr`` decides what is
+    edge-level; any other tensor whose first dimension is the number of nodes is node-level. ``n_id`` holds the ids of
+    the nodes in the original graph, also in a subgraph of a subgraph.
 
     Args:
-        data: a node-level graph.
-        node_ids: distinct node ids (int64), or a bool mask over the nodes.
+        data: A node-level graph.
+        node_ids: Distinct node ids (int64), or a bool mask over the nodes.
 
     Example:
         >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]))
@@ -35,7 +34,7 @@ def subgraph(data: Data, node_ids: Tensor) -> Data:
     position = torch.full((num_nodes,), -1, dtype=torch.int64, device=node_ids.device)
     position[node_ids] = torch.arange(node_ids.numel(), device=node_ids.device)
     if int((position >= 0).sum()) != node_ids.numel():
-        raise MarioError("node_ids holds a node twice; give distinct node ids")
+        raise MarioError("node_ids holds a node twice; pass distinct node ids")
 
     ends = position[data.edge_index]
     kept = (ends >= 0).all(dim=0)
@@ -51,29 +50,27 @@ def subgraph(data: Data, node_ids: Tensor) -> Data:
 
 
 def count_nodes(data: Data) -> int:
-    """The number of nodes, from ``x`` where there is one."""
+    """The number of nodes, from ``x`` if the graph has features."""
     x = data.get("x")
     return int(x.size(0)) if isinstance(x, Tensor) else int(data.num_nodes or 0)
 
 
 def select_rows(x: Tensor, rows: Tensor) -> Tensor:
-    """Rows of a dense or sparse CSR matrix, in the order asked for."""
+    """Rows of a dense or sparse CSR matrix, in the given order."""
     if x.layout != torch.sparse_csr:
         return x[rows]
     starts = x.crow_indices()[rows]
     counts = x.crow_indices()[rows + 1] - starts
     crow = torch.zeros(rows.numel() + 1, dtype=starts.dtype, device=x.device)
     torch.cumsum(counts, 0, out=crow[1:])
-    # Entry e of the result lies (e - its row's first entry) past the start of that row in x.
+    # Entry e of the result is (e - its row's first entry) past the start of that row in x.
     take = torch.arange(int(crow[-1]), device=x.device) + torch.repeat_interleave(starts - crow[:-1], counts)
     return csr(crow, x.col_indices()[take], x.values()[take], (rows.numel(), x.size(1)))
 
 
 def csr(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, int], *, check: bool = False) -> Tensor:
-    """A sparse CSR matrix, without torch's notice that such tensors are new; ``check`` what comes from a file."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(crow, col, values, size, check_invariants=check)
+    """A sparse CSR matrix; ``check`` validates the indices, for parts that come from a file."""
+    return torch.sparse_csr_tensor(crow, col, values, size, check_invariants=check)
 
 
 def _slice(data: Data, key: str, value: Any, num_nodes: int, node_ids: Tensor, kept: Tensor) -> Any:
@@ -89,10 +86,10 @@ def _slice(data: Data, key: str, value: Any, num_nodes: int, node_ids: Tensor, k
 def _as_ids(node_ids: Tensor, num_nodes: int) -> Tensor:
     if node_ids.dim() != 1 or node_ids.dtype not in (torch.bool, torch.int64):
         given = f"{node_ids.dtype} of shape {tuple(node_ids.shape)}"
-        raise MarioError(f"node_ids must be int64 ids or a bool mask in one dimension, got {given}")
+        raise MarioError(f"node_ids must be int64 ids or a bool mask with one dimension, got {given}")
     if node_ids.dtype == torch.bool:
         if node_ids.numel() != num_nodes:
-            raise MarioError(f"node_ids is a mask of {node_ids.numel()} for a graph of {num_nodes} nodes")
+            raise MarioError(f"node_ids is a mask of length {node_ids.numel()}, but the graph has {num_nodes} nodes")
         return node_ids.nonzero().view(-1)
     if node_ids.numel() and not (int(node_ids.min()) >= 0 and int(node_ids.max()) < num_nodes):
         raise MarioError(f"node_ids must lie in 0..{num_nodes - 1}, got {int(node_ids.min())}..{int(node_ids.max())}")

@@ -1,4 +1,4 @@
-"""What a method may see of a graph while it trains."""
+"""The part of a graph that a method may see during training."""
 
 import torch
 from torch_geometric.data import Data
@@ -8,16 +8,17 @@ from mario.graphs.graph_sets import select_graphs
 from mario.graphs.paging import release
 from mario.graphs.subgraph import subgraph
 
-_KEPT = ("x", "n_id", "name", "domain", "shift", "setting", "split_seed", "metric", "num_classes", "faults")
+_EDGES = ("edge_index", "edge_weight", "edge_attr")
+_KEPT = ("x", *_EDGES, "n_id", "name", "domain", "shift", "setting", "split_seed", "metric", "num_classes", "faults")
 
 
 def training_graph(data: Data) -> Data:
-    """The graph that training sees: no label and no mask but those of the training nodes.
+    """The graph that training sees, with the labels and mask of the training nodes only.
 
-    Transductive: all nodes and edges, ``train_mask``, and ``y`` with -1 outside it. Inductive: the subgraph that the
-    training nodes span, and nothing of any other node; where the data has a ``visible_mask`` (all nodes of the training
-    graphs, labeled or not) the one that those span. Of a set of graphs, in either setting, it
-    is the training graphs. ``n_id`` gives the nodes' ids in ``data``.
+    Transductive: all nodes and edges, ``train_mask``, and ``y`` with -1 outside of it. Inductive: the subgraph induced
+    by the training nodes, or by ``visible_mask`` if the data has one (all nodes of the training graphs, labeled or
+    not). For a set of graphs, in either setting: the training graphs. ``edge_weight`` and ``edge_attr`` follow the
+    edges. ``n_id`` holds the ids of the nodes in ``data``.
 
     Example:
         >>> from mario.graphs import load_dataset
@@ -27,13 +28,13 @@ def training_graph(data: Data) -> Data:
     """
     if "train_mask" not in data:
         raise MarioError(
-            "data has no train_mask; load it with mario.load_dataset or cut it with mario.graphs.split_graph"
+            "data has no train_mask; load it with mario.load_dataset or split it with mario.graphs.split_graph"
         )
     if "batch" in data:
-        shown = (*_KEPT, "edge_index", "batch", "ptr", "num_graphs", "train_mask", "env_id", "y")
+        shown = (*_KEPT, "batch", "ptr", "num_graphs", "train_mask", "env_id", "y")
         return select_graphs(Data.from_dict({key: data[key] for key in shown if key in data}), data.train_mask)
     train = data.train_mask
-    seen = Data(edge_index=data.edge_index, train_mask=train, n_id=torch.arange(train.numel(), device=train.device))
+    seen = Data(train_mask=train, n_id=torch.arange(train.numel(), device=train.device))
     for key in _KEPT:
         if key in data:
             seen[key] = data[key]
@@ -44,6 +45,7 @@ def training_graph(data: Data) -> Data:
     if data.get("setting") != "inductive":
         return seen
     cut = subgraph(seen, data.get("visible_mask", train))
-    release(data.x)
-    release(data.edge_index)
+    for key in ("x", *_EDGES):
+        if key in data:
+            release(data[key])
     return cut

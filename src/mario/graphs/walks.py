@@ -1,4 +1,4 @@
-"""Random walks and distinct draws: the chance behind samplers and views."""
+"""Random walks and draws without replacement, for samplers and views."""
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ def random_walk(csr: CSR, roots: Tensor, length: int, generator: torch.Generator
 
 
 def random_step(csr: CSR, nodes: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """One uniformly drawn neighbor of each node; the node itself where it has none."""
+    """One uniformly drawn neighbor of each node; the node itself if it has none."""
     if not csr.others.numel():
         return nodes
     degrees = csr.degrees(nodes)
@@ -33,7 +33,7 @@ def random_step(csr: CSR, nodes: Tensor, generator: torch.Generator | None = Non
 
 
 def draw_distinct(population: int, draws: int, generator: torch.Generator | None = None) -> Tensor:
-    """``draws`` distinct numbers below ``population``, uniform over ordered choices, at a cost that ``draws`` sets.
+    """``draws`` distinct numbers below ``population``, uniform over ordered choices, in time proportional to ``draws``.
 
     Example:
         >>> sorted(draw_distinct(3, 3).tolist())

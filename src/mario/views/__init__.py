@@ -1,4 +1,4 @@
-"""View generation: random views of a graph as PyG transforms."""
+"""View generation: random views of a graph, as PyG transforms."""
 
 from mario.views.adversarial import AdversarialFeatures
 from mario.views.chain import Chain

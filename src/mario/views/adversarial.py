@@ -18,22 +18,22 @@ Loss = Callable[..., Tensor]
 
 
 class AdversarialFeatures(View):
-    """The worst view within reach of small changes to the features (MARIO, Algorithm 1; after FLAG, Kong et al. 2022).
+    """Adversarial perturbation of the features (MARIO, Algorithm 1; after FLAG, Kong et al. 2022).
 
     δ starts uniform in [−ε, ε] and takes ``steps`` ascent steps of size ε on a loss. Every ascent step is also a
     backward pass through the network, weighted 1/M, so that after :meth:`ascend` the gradients of the parameters
-    are the mean over the M perturbations and no pass was spent on the adversary alone.
+    are the mean over the M perturbations, and the adversary costs no extra pass.
 
-    Where a view has :class:`mario.graphs.features.Features` for ``x`` and the step is the paper's, δ is kept in factors
-    and no matrix of the features' size is written. Over ranks the norm is that of the perturbation of all of them.
+    If ``x`` is a :class:`mario.graphs.features.Features` and the step is ``frobenius``, δ is kept in factors and no
+    matrix of the features' size is built. With several ranks, the norm is that of the perturbation of all ranks.
 
-    As the algorithm has it, δ is not projected back into a ball: after M steps it lies within (M + 1)·ε of zero.
+    As in the algorithm, δ is not projected back into a ball: after M steps it lies within (M + 1)·ε of zero.
 
     Args:
         epsilon: Size of the start and of each step.
         steps: M, the number of ascent steps.
         step: ``frobenius`` moves by ε·∇/‖∇‖_F (the paper), ``sign`` by ε·sign(∇) (the released code, FLAG).
-        loss: What to ascend, a function of the perturbed ``Data``; needed only to use this as a transform.
+        loss: The function of the perturbed ``Data`` to ascend; needed only to use this as a transform.
 
     Example:
         >>> data = Data(x=torch.tensor([[1.0, 2.0]]), edge_index=torch.empty(2, 0, dtype=torch.long))
@@ -61,14 +61,14 @@ class AdversarialFeatures(View):
         self.loss = loss
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
-        """The perturbed graph after M ascent steps on ``loss``; nothing but the features is differentiated."""
+        """The perturbed graph after M ascent steps on ``loss``; only the features are differentiated."""
         if self.loss is None:
-            raise MarioError("AdversarialFeatures as a transform needs to know what to ascend: give it loss=")
+            raise MarioError("AdversarialFeatures as a transform needs a function to ascend: pass loss=")
         data = copy.copy(data)
         data.x = self._written_out(data.x, generator)
         for _ in range(self.steps):
             (gradient,) = torch.autograd.grad(self.loss(data), data.x)
-            self._move(data.x, gradient.clone())  # autograd may hand out one number seen as a whole matrix
+            self._move(data.x, gradient.clone())  # autograd may return an expanded view of one number
         data.x = data.x.detach()
         return data
 
@@ -80,7 +80,7 @@ class AdversarialFeatures(View):
             last = step == self.steps - 1
             for view in perturbed:
                 if last and isinstance(view.x, Tensor):
-                    view.x.requires_grad_(False)  # nothing follows that would ask where to go
+                    view.x.requires_grad_(False)  # no ascent step follows
             value = loss(*perturbed)
             if value.requires_grad:
                 (value / self.steps).backward()
@@ -94,9 +94,9 @@ class AdversarialFeatures(View):
         return losses
 
     def start(self, views: Sequence[Data], generator: torch.Generator | None = None) -> list[Data]:
-        """Copies whose features are X + δ₀ and can be asked for their gradient.
+        """Copies whose features are X + δ₀ and collect a gradient.
 
-        X + δ is the leaf and not δ: their gradients are the same, and one matrix of that size is enough.
+        The leaf is X + δ, not δ: their gradients are the same, and one matrix of that size is enough.
         """
         started = []
         for view in views:
@@ -128,7 +128,7 @@ class AdversarialFeatures(View):
             x.add_(gradient.mul_(self._scale(gradient.norm().double().square())))
 
     def _scale(self, squared_norm: Tensor) -> float:
-        """ε/‖∇‖_F over the rows of all ranks; a gradient that vanishes has no direction."""
+        """ε/‖∇‖_F over the rows of all ranks, or 0 if the gradient vanishes."""
         total = squared_norm.double()
         ranks.sum_(total)
         norm = math.sqrt(max(total.item(), 0.0))

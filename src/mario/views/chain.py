@@ -1,4 +1,4 @@
-"""Views one after another."""
+"""A sequence of views."""
 
 import torch
 from torch_geometric.data import Data
@@ -9,9 +9,9 @@ from mario.views.view import View
 
 
 class Chain(View):
-    """Applies views in order and hands the generator to each.
+    """Applies views in order and passes the generator to each.
 
-    A PyG transform that is no :class:`View` may be among them; it is called without the generator.
+    PyG transforms that are not a :class:`View` are called without the generator.
 
     Example:
         >>> from mario.views import DropEdges, MaskFeatures

@@ -1,4 +1,4 @@
-"""Graph diffusion: a matrix that joins nodes beyond their neighbors."""
+"""Graph diffusion: a matrix that connects nodes beyond their neighbors."""
 
 import math
 from typing import Literal, get_args
@@ -16,16 +16,17 @@ from mario.views.view import View
 
 Kind = Literal["ppr", "heat"]
 
-_CHUNK = 2**23  # numbers in the part of the matrix that is worked on, were it dense
-_TALLEST = 2**16  # rows of it
+_CHUNK = 2**23  # dense size of the block of the matrix in work
+_TALLEST = 2**16  # most rows of such a block
 
 
 class Diffusion(View):
-    """Puts the diffusion of a graph beside its edges, as in `"Contrastive Multi-View Representation Learning on Graphs"
-    <https://arxiv.org/abs/2006.05582>`_ (MVGRL). Nothing about it is random.
+    """Adds the diffusion of a graph to its edges, as in `"Contrastive Multi-View Representation Learning on Graphs"
+    <https://arxiv.org/abs/2006.05582>`_ (MVGRL). It is deterministic.
 
-    ``data.diffusion`` is a sparse CSR matrix [nodes, nodes] whose row i holds the weights of what reaches node i, to be
-    given to an encoder in place of ``edge_index``. The arguments are those of :func:`diffusion_matrix`.
+    ``data.diffusion`` is a sparse CSR matrix [nodes, nodes] whose row i holds the weights of the messages to node i;
+    pass it to an encoder in place of ``edge_index``. The diffusion uses ``data.edge_weight`` if there is one. The
+    arguments are those of :func:`diffusion_matrix`.
 
     Example:
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]))
@@ -58,6 +59,7 @@ class Diffusion(View):
             time=self.time,
             exact_nodes=self.exact_nodes,
             tolerance=self.tolerance,
+            edge_weight=data.get("edge_weight"),
         )
         data.diffusion = matrix.to(data.edge_index.device)
         return data
@@ -76,25 +78,28 @@ def diffusion_matrix(
     time: float = 5.0,
     exact_nodes: int = 3000,
     tolerance: float = 1e-3,
+    edge_weight: Tensor | None = None,
 ) -> Tensor:
-    r"""Personalized PageRank or the heat kernel of a graph, taken as undirected and with self-loops, on the CPU.
+    r"""Personalized PageRank or the heat kernel of a graph, made undirected and with self-loops, on the CPU.
 
     With A the adjacency, D its degrees and Ã = D^-1/2 A D^-1/2, ``ppr`` is α (I − (1 − α) Ã)^-1 and ``heat`` is
     exp(t A D^-1 − t) (equations 2 and 3 of MVGRL's paper).
 
-    On a graph of more than ``exact_nodes`` nodes the series Σ θ_k Ã^k is summed with small entries left out on the way.
-    Nothing is negative, Ã keeps √d, and so what is left out is bounded: no entry (i, j) of PageRank is too large, or
-    too small by more than ``tolerance`` · √min(d_i, d_j); that of heat, which is D^1/2 (Σ θ_k Ã^k) D^-1/2, by more than
-    √(d_i / d_j) times this. Memory and time grow with what is kept, not with the square of the nodes.
+    On a graph of more than ``exact_nodes`` nodes, the series Σ θ_k Ã^k is summed without small entries. As no entry is
+    negative and Ã preserves √d, the error is bounded: no entry (i, j) of PageRank is too large, or too small by more
+    than ``tolerance`` · √min(d_i, d_j); for heat, which is D^1/2 (Σ θ_k Ã^k) D^-1/2, the bound is √(d_i / d_j) times
+    this. Memory and time grow with the entries kept, not with the square of the number of nodes.
 
     Args:
-        edge_index: int64 [2, E]; direction, repetition and self-loops play no part.
+        edge_index: int64 [2, E]; the direction of edges, repeated edges and self-loops are ignored.
         num_nodes: Number of rows and columns.
         kind: ``ppr`` or ``heat``.
-        teleport: α, the probability that the walk of PageRank starts again.
-        time: t, how long heat flows.
-        exact_nodes: Up to this many nodes every entry is computed, by dense algebra in double precision.
-        tolerance: What an entry may lack on a larger graph; see above.
+        teleport: α, the probability that the walk of PageRank restarts.
+        time: t, the diffusion time of heat.
+        exact_nodes: Up to this many nodes, every entry is computed by dense algebra in double precision.
+        tolerance: Error bound of an entry on a larger graph; see above.
+        edge_weight: Non-negative float [E]; ``None`` gives every edge the weight 1. Two nodes have the largest weight
+            of all edges between them. Self-loops have the weight 1.
 
     Example:
         >>> diffusion_matrix(torch.tensor([[0], [1]]), 3, "heat", time=0.5).to_dense()
@@ -107,7 +112,9 @@ def diffusion_matrix(
         raise MarioError(
             f"edge_index must hold nodes 0 to {num_nodes - 1}, got {int(edge_index.min())} to {int(edge_index.max())}"
         )
-    spread, root = _normalized(edge_index, num_nodes)
+    if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
+        raise MarioError(f"edge_weight must have shape [{edge_index.size(1)}], got {list(edge_weight.shape)}")
+    spread, root = _normalized(edge_index, num_nodes, edge_weight)
     if num_nodes <= exact_nodes:
         matrix = sp.csr_matrix(_ppr(spread, teleport) if kind == "ppr" else _heat(spread, time))
     else:
@@ -118,9 +125,9 @@ def diffusion_matrix(
 
 
 def diffusion_block(matrix: Tensor, nodes: Tensor) -> Tensor:
-    """The rows and columns of ``nodes`` of a sparse CSR matrix, in that order.
+    """The rows and columns of ``nodes`` of a sparse CSR matrix, in this order.
 
-    MVGRL is trained on such blocks of the whole graph's diffusion, not on the diffusion of a sampled subgraph.
+    MVGRL trains on such blocks of the diffusion of the whole graph, not on the diffusion of a sampled subgraph.
 
     Example:
         >>> diffusion_block(torch.tensor([[1.0, 2.0], [0.0, 3.0]]).to_sparse_csr(), torch.tensor([1, 0])).to_dense()
@@ -150,29 +157,50 @@ def _check(kind: str, teleport: float, time: float, tolerance: float) -> None:
         raise MarioError(f"tolerance must be above 0 and below 100, got {tolerance}")
 
 
-def _normalized(edge_index: Tensor, num_nodes: int) -> tuple[sp.csr_array, np.ndarray]:
+def _normalized(edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None) -> tuple[sp.csr_array, np.ndarray]:
     """Ã and √d."""
     source, target = edge_index.cpu().numpy()
-    ends = np.arange(num_nodes)
-    rows, columns = np.concatenate([source, target, ends]), np.concatenate([target, source, ends])
-    adjacency = sp.coo_array((np.ones(rows.size), (rows, columns)), shape=(num_nodes, num_nodes)).tocsr()
-    adjacency.data[:] = 1
+    if edge_weight is None:
+        adjacency = _unweighted(source, target, num_nodes)
+    else:
+        adjacency = _weighted(source, target, edge_weight.detach().double().cpu().numpy(), num_nodes)
     root = np.sqrt(adjacency.sum(axis=1))
     adjacency.data /= root.repeat(np.diff(adjacency.indptr)) * root[adjacency.indices]
     return adjacency, root
 
 
+def _unweighted(source: np.ndarray, target: np.ndarray, num_nodes: int) -> sp.csr_array:
+    """The symmetric adjacency with ones for all pairs and on the diagonal."""
+    ends = np.arange(num_nodes)
+    rows, columns = np.concatenate([source, target, ends]), np.concatenate([target, source, ends])
+    adjacency = sp.coo_array((np.ones(rows.size), (rows, columns)), shape=(num_nodes, num_nodes)).tocsr()
+    adjacency.data[:] = 1
+    return adjacency
+
+
+def _weighted(source: np.ndarray, target: np.ndarray, weight: np.ndarray, num_nodes: int) -> sp.csr_array:
+    """The symmetric adjacency with the largest weight of each pair, and ones on the diagonal."""
+    links = source != target
+    low, high = np.minimum(source, target)[links], np.maximum(source, target)[links]
+    pairs, pair = np.unique(low * num_nodes + high, return_inverse=True)
+    largest = np.zeros(pairs.size)
+    np.maximum.at(largest, pair, weight[links])
+    half = sp.coo_array((largest, (pairs // num_nodes, pairs % num_nodes)), shape=(num_nodes, num_nodes))
+    return sp.csr_array(half + half.T + sp.eye_array(num_nodes))
+
+
 def _ppr(spread: sp.csr_array, teleport: float) -> np.ndarray:
     # I − (1 − α) Ã is symmetric and positive definite: the eigenvalues of Ã lie in (−1, 1].
     system = torch.from_numpy(np.eye(spread.shape[0]) - (1 - teleport) * spread.toarray())
-    return teleport * torch.cholesky_inverse(torch.linalg.cholesky(system)).numpy()
+    inverse: np.ndarray = torch.cholesky_inverse(torch.linalg.cholesky(system)).mul_(teleport).numpy()
+    return inverse
 
 
 def _heat(spread: sp.csr_array, time: float) -> np.ndarray:
-    # No entry of a power of Ã is above 1, so that a tail of 1e-16 is below rounding.
+    # No entry of a power of Ã exceeds 1, so that a tail of 1e-16 is below rounding.
     shares, _ = _series("heat", time, 1e-16)
     power = np.eye(spread.shape[0])
-    total = shares[0] * power
+    total: np.ndarray = shares[0] * power
     for share in shares[1:]:
         power = spread @ power
         total += share * power
@@ -192,13 +220,13 @@ def _series(kind: Kind, rate: float, below: float) -> tuple[np.ndarray, np.ndarr
 
 
 def _truncated(spread: sp.csr_array, root: np.ndarray, kind: Kind, rate: float, tolerance: float) -> sp.csr_array:
-    """Σ θ_k Ã^k without what is too small to matter.
+    """Σ θ_k Ã^k without negligible entries.
 
-    If entries e_u of a row of Ã^k are dropped, row entry v of the sum lacks Σ_{j≥k} θ_j (e Ã^(j−k))_v, and where
-    e_u ≤ b·√d_u that is at most b·tail_k·√d_v, as √d is an eigenvector of Ã with eigenvalue 1. Half of the tolerance is
-    spent like this (b_k ∝ 1/√tail_k is the least work, entries above b_k being about 1/b_k in number), a hundredth on
-    the end of the series, and the rest on entries of the sum. The sum is symmetric, so that an entry may be had from
-    either of its two rows, whichever lacks less.
+    If entries e_u of a row of Ã^k are dropped, entry v of that row of the sum lacks Σ_{j≥k} θ_j (e Ã^(j−k))_v. If
+    e_u ≤ b·√d_u, this is at most b·tail_k·√d_v, because √d is an eigenvector of Ã with eigenvalue 1. Half of the
+    tolerance is spent on this (b_k ∝ 1/√tail_k is the least work, as about 1/b_k entries are above b_k), a hundredth on
+    the end of the series, and the rest on entries of the sum. The sum is symmetric, so that the larger of entries
+    (i, j) and (j, i), which lacks less, is used for both.
     """
     nodes = spread.shape[0]
     shares, tails = _series(kind, rate, tolerance / 100)
@@ -219,7 +247,7 @@ def _truncated(spread: sp.csr_array, root: np.ndarray, kind: Kind, rate: float, 
             if not power.nnz:
                 break
             total = total + power * np.float32(share)
-        # A product takes memory and time of its own for every column, so that many rows go together if they are short.
+        # A product costs memory and time for every column, so that many short rows are processed together.
         height = max(least, min(4 * rows.size, int(rows.size * _CHUNK / max(most, 1)), _TALLEST))
         parts.append(_above(total, root, 0.49 * tolerance))
     total = sp.vstack(parts, format="csr")

@@ -13,12 +13,12 @@ class DropEdges(View):
     """Drops each edge with probability ``p``, as in `"Deep Graph Contrastive Representation Learning"
     <https://arxiv.org/abs/2006.04131>`_ (GRACE).
 
-    Edge attributes and weights stay with their edges, which keep their order.
+    The remaining edges keep their order, weights and attributes.
 
     Args:
-        p: probability that an edge is dropped.
-        undirected: decide once for all edges between two nodes, so that a symmetric graph stays symmetric. The default
-            decides for each direction by itself, as GRACE's released code does.
+        p: Probability that an edge is dropped.
+        undirected: Decide once for all edges between two nodes, so that a symmetric graph stays symmetric. The default
+            decides for each direction separately, as GRACE's released code does.
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
@@ -46,9 +46,9 @@ class DropEdges(View):
             kept = self._kept(edge_index.size(1), edge_index.device, generator)
         kept = kept.nonzero().view(-1)
         if "num_nodes" not in data:
-            data.num_nodes = count_nodes(data)  # or PyG would guess it from the edges that stay
-        # Named before the first is cut: PyG tells an edge attribute by the number of edges. Where a row is a graph
-        # there may be as many of those, and the name decides.
+            data.num_nodes = count_nodes(data)  # otherwise PyG would infer it from the remaining edges
+        # Collected before the first is sliced: PyG recognizes an edge attribute by the number of edges. In a batch,
+        # there may be as many graphs, and the name decides.
         keys = [
             key
             for key in data.keys()  # noqa: SIM118

@@ -13,11 +13,11 @@ class DropNodes(View):
     """Removes each node and its edges with probability ``p``, as in `"Graph Contrastive Learning with Augmentations"
     <https://arxiv.org/abs/2010.13902>`_ (GraphCL).
 
-    Works on one graph and on a batch of graphs. One node of every graph stays in any case, so that a graph always has
-    an embedding. ``n_id`` holds the ids of the nodes that stay.
+    Works on one graph and on a batch of graphs. At least one node of every graph remains, so that it has an embedding.
+    The remaining edges keep their weights and attributes. ``n_id`` holds the ids of the remaining nodes.
 
     Args:
-        p: probability that a node is dropped.
+        p: Probability that a node is dropped.
         keep_ids: int64 ids of nodes that are never dropped.
 
     Example:
@@ -31,12 +31,12 @@ class DropNodes(View):
         self.p = check_probability("p", p)
         if keep_ids is not None and (keep_ids.dtype != torch.int64 or keep_ids.dim() != 1):
             got = f"{keep_ids.dtype} of shape {tuple(keep_ids.shape)}"
-            raise MarioError(f"keep_ids must be int64 ids in one dimension, got {got}")
+            raise MarioError(f"keep_ids must be int64 ids with one dimension, got {got}")
         self.keep_ids = keep_ids
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
         graph = graph_of_nodes(data)
-        # Float64, as two nodes with the same draw would both stay.
+        # Float64, because two nodes with the same draw would both remain.
         draws = torch.rand(graph.numel(), dtype=torch.float64, generator=generator).to(graph.device)
         kept = draws >= self.p
         if self.keep_ids is not None and self.keep_ids.numel():
@@ -45,7 +45,7 @@ class DropNodes(View):
                 raise MarioError(f"keep_ids must lie in 0..{graph.numel() - 1}, got {low}..{high}")
             kept[self.keep_ids.to(graph.device)] = True
         if graph.numel():
-            draws[kept] += 1  # a graph that keeps a node anyway needs no other
+            draws[kept] += 1  # a graph that already keeps a node needs no other
             highest = draws.new_zeros(int(graph.max()) + 1).scatter_reduce(0, graph, draws, "amax")
             kept |= draws == highest[graph]
         return induced_view(data, kept.nonzero().view(-1))

@@ -1,4 +1,4 @@
-"""The view that a set of nodes spans, for one graph or a batch of graphs."""
+"""The view induced by a set of nodes, for one graph or a batch of graphs."""
 
 import torch
 from torch import Tensor
@@ -8,17 +8,17 @@ from mario.graphs.subgraph import count_nodes, subgraph
 
 
 def graph_of_nodes(data: Data) -> Tensor:
-    """Which graph each node is in: ``data.batch``, or zeros where ``data`` is a single graph."""
+    """The graph of each node: ``data.batch``, or zeros if ``data`` is a single graph."""
     batch = data.get("batch")
     return batch if batch is not None else torch.zeros(count_nodes(data), dtype=torch.int64, device=_device(data))
 
 
 def induced_view(data: Data, nodes: Tensor) -> Data:
-    """``data`` itself, cut to ``nodes`` (ascending), with ``n_id``; what belongs to whole graphs is kept as it is."""
+    """``data`` itself, reduced to ``nodes`` (ascending), with ``n_id``; graph-level attributes are kept."""
     graphs = data.num_graphs if "batch" in data and hasattr(data, "num_graphs") else None
     whole = {"ptr": data.ptr} if "ptr" in data else {}
     if graphs is not None and graphs != count_nodes(data):
-        # Told from edge attributes by name alone where there are as many graphs as edges.
+        # If there are as many graphs as edges, only the name distinguishes edge attributes.
         whole |= {key: value for key, value in data if _rows(value) == graphs and "edge" not in key}
     bare = Data.from_dict({key: value for key, value in data if key not in whole})
     bare.num_nodes = count_nodes(data)
@@ -28,7 +28,7 @@ def induced_view(data: Data, nodes: Tensor) -> Data:
     if "ptr" in whole:
         sizes = torch.bincount(data.batch, minlength=whole["ptr"].numel() - 1)
         data.ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-    # Where each graph of a Batch began; wrong from here on, and without it PyG refuses to take the batch apart.
+    # The former offsets of each graph in a Batch. Without them, PyG refuses to separate the batch instead of failing.
     for stale in ("_slice_dict", "_inc_dict"):
         data._store.__dict__.pop(stale, None)
     return data

@@ -13,12 +13,12 @@ class MaskFeatures(View):
     """Sets each feature column to zero for all nodes with probability ``p``, as in `"Deep Graph Contrastive
     Representation Learning" <https://arxiv.org/abs/2006.04131>`_ (GRACE).
 
-    ``x`` may be dense or sparse CSR; a sparse one keeps its pattern, with zeros stored in the masked columns.
+    ``x`` may be dense or sparse CSR; a sparse matrix keeps its pattern, with zeros stored in the masked columns.
 
     Args:
-        p: probability that a column is masked.
-        in_parts: leave ``x`` as :class:`mario.graphs.features.Features`, which mask the weight that X is multiplied by
-            and copy nothing. The encoders here take them; other code wants a matrix.
+        p: Probability that a column is masked.
+        in_parts: Return ``x`` as :class:`mario.graphs.features.Features`, which masks the weight that X is multiplied
+            by and copies nothing. Use it only with a :class:`mario.encoders.FeatureEncoder`.
 
     Example:
         >>> data = Data(x=torch.ones(2, 4))

@@ -1,4 +1,4 @@
-"""Attribute masking of whole nodes."""
+"""Node masking."""
 
 import torch
 from torch import Tensor
@@ -13,15 +13,16 @@ FILLS = ("mean", "noise", "zero")
 
 
 class MaskNodes(View):
-    """Hides all features of a node with probability ``p``, the attribute masking of `"Graph Contrastive Learning with
+    """Masks all features of a node with probability ``p``, the attribute masking of `"Graph Contrastive Learning with
     Augmentations" <https://arxiv.org/abs/2010.13902>`_ (GraphCL).
 
-    ``x`` may be dense or sparse CSR; a sparse one stays sparse if it is filled with zeros and becomes dense otherwise.
+    ``x`` may be dense or sparse CSR; a sparse matrix stays sparse with ``fill="zero"`` and becomes dense otherwise.
 
     Args:
-        p: probability that a node is masked.
-        fill: what a masked node shows: ``mean``, the mean over its graph (the authors' code for semi-supervised
-            learning), ``noise``, normal with mean and deviation 0.5 (their code for unsupervised), or ``zero``.
+        p: Probability that a node is masked.
+        fill: The features of a masked node: ``mean``, the mean over its graph (the authors' code for semi-supervised
+            learning), ``noise``, normal with mean and standard deviation 0.5 (their code for unsupervised learning), or
+            ``zero``.
 
     Example:
         >>> data = Data(x=torch.tensor([[0.0], [2.0], [4.0]]))
@@ -43,7 +44,7 @@ class MaskNodes(View):
         if self.p == 0:
             return data
         masked = (torch.rand(x.size(0), generator=generator) < self.p).to(x.device)
-        # Filled and not multiplied: 0 · NaN is NaN, and a masked node must not leak what it held.
+        # Filled, not multiplied: 0 · NaN is NaN, and a masked node must not leak its values.
         if self.fill == "zero" and x.layout == torch.sparse_csr:
             values = x.values().masked_fill(torch.repeat_interleave(masked, x.crow_indices().diff()), 0)
             data.x = csr(x.crow_indices(), x.col_indices(), values, (x.size(0), x.size(1)))

@@ -1,4 +1,4 @@
-"""One of several views, drawn anew for each graph."""
+"""A random choice of a view per graph."""
 
 import torch
 from torch_geometric.data import Data
@@ -10,9 +10,9 @@ from mario.views.view import View
 
 
 class OneOf(View):
-    """Draws one of ``views`` for each graph of a set, all alike probable, as GraphCL's ``random2`` to ``random4``.
+    """Draws one of ``views`` uniformly for each graph of a set, as GraphCL's ``random2`` to ``random4``.
 
-    Graphs keep their order. Where there is no ``batch`` the whole of ``data`` is one graph.
+    Graphs keep their order. Without ``batch``, ``data`` is one graph.
 
     Example:
         >>> from mario.views import DropEdges, DropNodes
@@ -22,7 +22,7 @@ class OneOf(View):
 
     def __init__(self, *views: View) -> None:
         if not views or not all(isinstance(view, View) for view in views):
-            raise MarioError(f"views must be one view or more, got {views!r}")
+            raise MarioError(f"views must be one or more views, got {views!r}")
         self.views = views
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:

@@ -12,13 +12,13 @@ class PerturbEdges(View):
     """Drops each edge with probability ``p`` and adds as many at random, as in `"Graph Contrastive Learning with
     Augmentations" <https://arxiv.org/abs/2010.13902>`_ (GraphCL).
 
-    An added edge stands where the dropped one stood and keeps its attributes, so the number of edges does not change.
-    Its two ends are drawn uniformly from the nodes of the same graph; it may be a self-loop or double another edge, as
-    in the authors' code for semi-supervised learning. Their code for unsupervised learning only drops: that is
-    :class:`DropEdges`.
+    An added edge takes the place, weight and attributes of a dropped one, so that neither the number of edges nor the
+    distribution of their weights changes. Its ends are drawn uniformly from the nodes of the same graph; it may be a
+    self-loop or repeat another edge, as in the authors' code for semi-supervised learning. Their code for unsupervised
+    learning only drops edges; use :class:`DropEdges` for that.
 
     Args:
-        p: probability that an edge is replaced.
+        p: Probability that an edge is replaced.
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3)
@@ -39,7 +39,7 @@ class PerturbEdges(View):
         dropped = (torch.rand(edge_index.size(1), generator=generator) < self.p).nonzero().view(-1)
         dropped = dropped.to(edge_index.device)
         owner = graph[edge_index[0, dropped]]
-        # Nodes of a graph need not stand together: `members` lists them graph by graph.
+        # The nodes of a graph need not be consecutive: `members` lists them graph by graph.
         members = graph.argsort(stable=True)
         sizes = torch.bincount(graph)
         draws = torch.rand((2, dropped.numel()), dtype=torch.float64, generator=generator).to(edge_index.device)

@@ -1,4 +1,4 @@
-"""The subgraph around random walks."""
+"""The subgraph of nodes visited by random walks."""
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from mario.graphs.walks import random_step, random_walk
 from mario.views.induced import graph_of_nodes, induced_view
 from mario.views.view import View, check_probability
 
-# Steps without a new node after which walkers give up the part of the graph they are in.
+# Steps without a new node after which walkers restart elsewhere.
 _PATIENCE = 16
 
 
@@ -18,15 +18,16 @@ class RandomWalkSubgraph(View):
     """The subgraph of the nodes that random walks visit, as in `"Graph Contrastive Learning with Augmentations"
     <https://arxiv.org/abs/2010.13902>`_ (GraphCL).
 
-    Works on one graph and on a batch of graphs, each walked by itself. Walks follow outgoing edges. Either ``ratio``
-    or both of ``roots`` and ``length`` are given. ``n_id`` holds the ids of the nodes that stay.
+    Works on one graph and on a batch of graphs, each walked separately. Walks follow outgoing edges, drawn uniformly.
+    The remaining edges keep their weights and attributes. ``n_id`` holds the ids of the remaining nodes. Pass either
+    ``ratio``, or both ``roots`` and ``length``.
 
     Args:
-        ratio: keep ⌈ratio · nodes⌉ nodes of every graph, in (0, 1]. ⌈√(nodes to keep)⌉ walkers set out from one node
-            drawn at random and walk until they have visited that many; after 16 steps without a new node they go on
-            from nodes not visited yet, so a small component does not hold them.
-        roots: walks a graph, from nodes drawn uniformly with replacement.
-        length: steps of each of these walks.
+        ratio: Keep ⌈ratio · nodes⌉ nodes of every graph, in (0, 1]. ⌈√(nodes to keep)⌉ walkers start from one random
+            node and walk until they have visited that many nodes; after 16 steps without a new node they continue from
+            unvisited nodes, so that a small component does not trap them.
+        roots: Walks per graph, from nodes drawn uniformly with replacement.
+        length: Steps per walk.
 
     Example:
         >>> ring = Data(x=torch.eye(6), edge_index=torch.tensor([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]]))
@@ -36,13 +37,13 @@ class RandomWalkSubgraph(View):
 
     def __init__(self, ratio: float | None = None, *, roots: int | None = None, length: int | None = None) -> None:
         if (ratio is None) == (roots is None and length is None):
-            raise MarioError(f"give either ratio or roots and length, got {ratio=}, {roots=}, {length=}")
+            raise MarioError(f"pass either ratio, or roots and length, got {ratio=}, {roots=}, {length=}")
         if ratio is not None and check_probability("ratio", ratio) == 0:
-            raise MarioError("ratio must be above 0, got 0: a view of no nodes has no use")
+            raise MarioError("ratio must be above 0, got 0")
         if ratio is None:
             for name, value, low in (("roots", roots, 1), ("length", length, 0)):
                 if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                    raise MarioError(f"{name} must be a whole number of at least {low}, got {value!r}")
+                    raise MarioError(f"{name} must be an integer of at least {low}, got {value!r}")
         self.ratio, self.roots, self.length = ratio, roots, length
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
@@ -77,7 +78,7 @@ def _draw_roots(graph: Tensor, roots: int, generator: torch.Generator | None) ->
 def _walk_until(csr: CSR, graph: Tensor, ratio: float, generator: torch.Generator | None) -> Tensor:
     """Ascending ids of the first ⌈ratio · n⌉ nodes that the walkers of each graph visit."""
     sizes = torch.bincount(graph)
-    # The small step down keeps 0.1 · 30 from being rounded up to 4.
+    # The small offset prevents 0.1 · 30 from being rounded up to 4.
     goal = (ratio * sizes.double() - 1e-9).ceil().long().clamp_(min=1).minimum(sizes)
     walkers = goal.double().sqrt().ceil().long()
     owner = torch.repeat_interleave(torch.arange(sizes.numel(), device=graph.device), walkers)
@@ -96,7 +97,7 @@ def _walk_until(csr: CSR, graph: Tensor, ratio: float, generator: torch.Generato
         if bool(stuck.any()):
             at[stuck] = _unseen(graph, seen, owner[stuck], generator)
         fresh = at[~seen[at]].unique()
-        # In random order, as the goal may cut a step's last finds off.
+        # In random order, because the goal may cut off the last nodes of a step.
         fresh = fresh[torch.randperm(fresh.numel(), generator=generator).to(fresh.device)]
         seen[fresh] = True
         found.append(fresh)
@@ -108,7 +109,7 @@ def _walk_until(csr: CSR, graph: Tensor, ratio: float, generator: torch.Generato
 
 
 def _unseen(graph: Tensor, seen: Tensor, owner: Tensor, generator: torch.Generator | None) -> Tensor:
-    """For each walker a node of its graph that has not been visited, another one each as far as they go."""
+    """For each walker an unvisited node of its graph, distinct as long as there are enough."""
     nodes = (~seen).nonzero().view(-1)
     nodes = nodes[torch.randperm(nodes.numel(), generator=generator).to(nodes.device)]
     nodes = nodes[graph[nodes].argsort(stable=True)]

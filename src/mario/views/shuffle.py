@@ -10,8 +10,8 @@ from mario.views.view import View
 
 
 class ShuffleFeatures(View):
-    """Gives every node the features of another, the corruption of `"Deep Graph Infomax"
-    <https://arxiv.org/abs/1809.10341>`_ (DGI): rows of ``x``, dense or sparse CSR, in random order on the same edges.
+    """Permutes the rows of ``x``, dense or sparse CSR, on the same edges: the corruption of `"Deep Graph Infomax"
+    <https://arxiv.org/abs/1809.10341>`_ (DGI).
 
     Example:
         >>> data = Data(x=torch.tensor([[0.0], [1.0], [2.0]]), edge_index=torch.tensor([[0, 1], [1, 2]]))

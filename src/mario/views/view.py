@@ -1,4 +1,4 @@
-"""What every view is: a PyG transform that takes a random generator."""
+"""The base class of views: a PyG transform that takes a random generator."""
 
 import copy
 import math
@@ -11,12 +11,14 @@ from torch_geometric.transforms import BaseTransform
 from mario.errors import MarioError
 
 
-class View(BaseTransform):
-    """A random view of a graph: ``Data`` in, a new ``Data`` out, the input left as it was.
+class View(BaseTransform):  # type: ignore[misc, unused-ignore]  # PyG ships no types
+    """A random view of a graph: takes a ``Data``, returns a new ``Data``, and leaves the input unchanged.
 
-    A view keeps no state. All its randomness comes from ``generator`` (``None`` is torch's default generator), so equal
-    generator states give equal views, and without a generator it works in ``torch_geometric.transforms.Compose``.
-    A subclass writes ``forward``, which may set attributes of the shallow copy it is given and changes no tensor.
+    A view keeps no state. All randomness comes from ``generator`` (``None`` is torch's default generator), so that
+    equal generator states give equal views. Without a generator it works in ``torch_geometric.transforms.Compose`` and
+    as the ``transform`` of a dataset. A subclass defines ``forward``, which may set attributes of the shallow copy it
+    receives but must not change a tensor in place. A view that changes edges must change ``edge_weight`` and
+    ``edge_attr`` with them.
 
     Example:
         >>> class Reverse(View):
@@ -35,7 +37,7 @@ class View(BaseTransform):
 
 
 def check_probability(name: str, value: float) -> float:
-    """``value`` as a float, if it is a probability."""
+    """``value`` as a float; `MarioError` unless it is a probability."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1 or math.isnan(value):
         raise MarioError(f"{name} must be a probability in [0, 1], got {value!r}")
     return float(value)

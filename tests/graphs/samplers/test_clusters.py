@@ -68,9 +68,9 @@ def test_as_many_clusters_as_nodes(method: str, generator: torch.Generator) -> N
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"clusters": 0}, "clusters must be a whole number of at least 1, got 0"),
+        ({"clusters": 0}, "clusters must be an integer of at least 1, got 0"),
         ({"clusters": 17}, "clusters=17 is more than the graph's 16 nodes"),
-        ({"clusters": 4, "per_batch": 0}, "per_batch must be a whole number of at least 1, got 0"),
+        ({"clusters": 4, "per_batch": 0}, "per_batch must be an integer of at least 1, got 0"),
         ({"clusters": 4, "per_batch": 5}, "per_batch=5 is more than clusters=4"),
         ({"clusters": 4, "method": "louvain"}, "method must be one of auto, metis, bfs, got 'louvain'"),
     ],

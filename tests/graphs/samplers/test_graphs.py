@@ -45,8 +45,25 @@ def test_few_graphs_are_a_batch_and_seeds_repeat() -> None:
     assert not torch.equal(first, other)
 
 
+def test_weights_and_attributes_stay_with_their_edges(generator: torch.Generator) -> None:
+    # Three graphs of two nodes and one edge each: as many graphs as edges.
+    data = Data(
+        x=torch.arange(6.0).view(6, 1),
+        edge_index=torch.tensor([[4, 0, 2], [5, 1, 3]]),
+        edge_weight=torch.tensor([0.4, 0.0, 0.2]),
+        edge_attr=torch.tensor([[4.0], [0.0], [2.0]]),
+        batch=torch.tensor([0, 0, 1, 1, 2, 2]),
+        y=torch.tensor([7, 8, 9]),
+    )
+    for batch in [*Graphs(data, per_batch=2).epoch(generator), Graphs(data, per_batch=2).sample(generator)]:
+        sources = batch.n_id[batch.edge_index[0]].float()
+        torch.testing.assert_close(batch.edge_weight, sources / 10)
+        assert torch.equal(batch.edge_attr.view(-1), sources)
+        assert torch.equal(batch.y, 7 + batch.n_id[::2] // 2)
+
+
 def test_wrong_input_is_named() -> None:
-    with pytest.raises(MarioError, match="per_batch must be a whole number of at least 1"):
+    with pytest.raises(MarioError, match="per_batch must be an integer of at least 1"):
         Graphs(rings(3, 5), per_batch=0)
     with pytest.raises(MarioError, match="data has no batch"):
         Graphs(Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]])), per_batch=1)

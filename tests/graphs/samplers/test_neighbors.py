@@ -117,14 +117,17 @@ def test_an_interrupted_draw_leaves_no_trace(generator: torch.Generator, monkeyp
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"seeds": 0, "fanouts": [2]}, "seeds must be a whole number of at least 1, got 0"),
+        ({"seeds": 0, "fanouts": [2]}, "seeds must be an integer of at least 1, got 0"),
         ({"seeds": 2, "fanouts": []}, "fanouts is empty"),
-        ({"seeds": 2, "fanouts": [3, -2]}, "fanouts must hold whole numbers .* got -2"),
-        ({"seeds": 2, "fanouts": [1.5]}, r"fanouts must hold whole numbers .* got 1\.5"),
+        ({"seeds": 2, "fanouts": [3, -2]}, "fanouts must hold integers .* got -2"),
+        ({"seeds": 2, "fanouts": [1.5]}, r"fanouts must hold integers .* got 1\.5"),
         ({"seeds": 2, "fanouts": [1], "nodes": torch.tensor([60])}, r"nodes must lie in 0\.\.59, got 60\.\.60"),
         ({"seeds": 2, "fanouts": [1], "nodes": torch.tensor([1, 1])}, "nodes holds a node twice"),
-        ({"seeds": 2, "fanouts": [1], "nodes": torch.zeros(60, dtype=torch.bool)}, "nodes names no node"),
-        ({"seeds": 2, "fanouts": [1], "nodes": torch.ones(9, dtype=torch.bool)}, "a mask of 9 for a graph of 60"),
+        ({"seeds": 2, "fanouts": [1], "nodes": torch.zeros(60, dtype=torch.bool)}, "nodes is empty"),
+        (
+            {"seeds": 2, "fanouts": [1], "nodes": torch.ones(9, dtype=torch.bool)},
+            "a mask of length 9, but the graph has 60",
+        ),
         ({"seeds": 2, "fanouts": [1], "nodes": torch.ones(3)}, "nodes must be int64 ids or a bool mask"),
     ],
 )

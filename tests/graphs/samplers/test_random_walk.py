@@ -65,7 +65,7 @@ def test_more_roots_than_nodes_give_the_whole_graph(generator: torch.Generator) 
     assert torch.equal(batch.edge_index, graph().edge_index)
 
 
-def test_an_epoch_holds_as_many_nodes_as_the_graph_or_the_batches_asked_for(generator: torch.Generator) -> None:
+def test_an_epoch_holds_as_many_nodes_as_the_graph_or_the_given_number_of_batches(generator: torch.Generator) -> None:
     sizes = [int(batch.num_nodes or 0) for batch in RandomWalk(graph(), roots=4, length=1).epoch(generator)]
     assert sum(sizes[:-1]) < 30 <= sum(sizes)
     assert len(list(RandomWalk(graph(), roots=4, length=1, batches=7).epoch(generator))) == 7
@@ -133,12 +133,12 @@ def test_without_normalize_there_are_no_norms(generator: torch.Generator) -> Non
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"roots": 0, "length": 1}, "roots must be a whole number of at least 1, got 0"),
-        ({"roots": 2.5, "length": 1}, r"roots must be a whole number of at least 1, got 2\.5"),
-        ({"roots": 2, "length": -1}, "length must be a whole number of at least 0, got -1"),
-        ({"roots": 2, "length": 1, "batches": 0}, "batches must be a whole number of at least 1, got 0"),
-        ({"roots": 2, "length": 1, "normalize": True, "pre_samples": 0}, "pre_samples must be a whole number"),
-        ({"roots": 2, "length": 1, "pre_samples": 9}, "pre_samples=9 has no use without normalize=True"),
+        ({"roots": 0, "length": 1}, "roots must be an integer of at least 1, got 0"),
+        ({"roots": 2.5, "length": 1}, r"roots must be an integer of at least 1, got 2\.5"),
+        ({"roots": 2, "length": -1}, "length must be an integer of at least 0, got -1"),
+        ({"roots": 2, "length": 1, "batches": 0}, "batches must be an integer of at least 1, got 0"),
+        ({"roots": 2, "length": 1, "normalize": True, "pre_samples": 0}, "pre_samples must be an integer"),
+        ({"roots": 2, "length": 1, "pre_samples": 9}, "pre_samples=9 has no effect without normalize=True"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict[str, int], match: str) -> None:

@@ -33,6 +33,7 @@ def graph(*, sparse: bool = False) -> Data:
         x=x.to_sparse_csr() if sparse else x,
         edge_index=torch.randint(30, (2, 80), generator=generator),
         edge_attr=torch.arange(80).view(80, 1),
+        edge_weight=torch.rand(80, generator=generator),
         y=torch.arange(30),
         train_mask=torch.arange(30) % 2 == 0,
         prior=torch.tensor([0.1, 0.9]),
@@ -60,8 +61,39 @@ def test_a_batch_carries_its_part_of_every_attribute(make: Make, sparse: bool, g
         assert torch.equal(batch.train_mask, batch.n_id % 2 == 0)
         assert torch.equal(batch.n_id[batch.edge_index], data.edge_index[:, batch.edge_attr.view(-1)])
         assert batch.edge_attr.unique().numel() == batch.num_edges
+        assert torch.equal(batch.edge_weight, data.edge_weight[batch.edge_attr.view(-1)])
         assert torch.equal(batch.prior, data.prior)
         assert (batch.temperature, batch.name, batch.faults) == (torch.tensor(0.5), "thirty", ["none"])
+
+
+@every_sampler
+def test_weights_and_attributes_stay_with_their_edges_if_there_are_as_many_nodes(
+    make: Make, generator: torch.Generator
+) -> None:
+    data = Data(
+        x=torch.rand(30, 2),
+        edge_index=torch.randint(30, (2, 30), generator=generator),
+        edge_weight=torch.rand(30, generator=generator),
+        edge_attr=torch.rand(30, 3, generator=generator),
+    )
+    known = {
+        (*edge, weight) for edge, weight in zip(data.edge_index.t().tolist(), data.edge_weight.tolist(), strict=True)
+    }
+    attr = dict(zip(data.edge_weight.tolist(), data.edge_attr.tolist(), strict=True))
+    for batch in make(data).epoch(generator):
+        ends = batch.n_id[batch.edge_index].t().tolist()
+        for edge, weight, row in zip(ends, batch.edge_weight.tolist(), batch.edge_attr.tolist(), strict=True):
+            assert (*edge, weight) in known
+            assert attr[weight] == row
+
+
+@every_sampler
+def test_weights_do_not_change_what_is_drawn(make: Make) -> None:
+    data, bare = graph(), graph()
+    del bare.edge_weight
+    for one, two in zip(*(make(d).epoch(torch.Generator().manual_seed(0)) for d in (data, bare)), strict=True):
+        assert torch.equal(one.n_id, two.n_id)
+        assert torch.equal(one.edge_index, two.edge_index)
 
 
 @every_sampler

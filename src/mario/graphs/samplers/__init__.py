@@ -1,4 +1,4 @@
-"""Training batches of a graph: all of it, or parts of it drawn at random. Vectorized torch, no compiled extension."""
+"""Training batches: the whole graph, or random parts of it. Vectorized torch, no compiled extension."""
 
 from mario.graphs.samplers.clusters import Clusters
 from mario.graphs.samplers.full_graph import FullGraph

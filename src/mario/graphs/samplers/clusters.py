@@ -17,20 +17,20 @@ class Clusters(Sampler):
     """Unions of clusters of the graph, from `"Cluster-GCN: An Efficient Algorithm for Training Deep and Large Graph
     Convolutional Networks" <https://arxiv.org/abs/1905.07953>`_ (stochastic multiple partitions).
 
-    The graph is partitioned once; a batch is the subgraph that ``per_batch`` clusters drawn without replacement induce,
-    the edges between them included. Its nodes are ascending. An epoch holds every node once.
+    The graph is partitioned once. A batch is the subgraph induced by ``per_batch`` clusters, drawn without replacement,
+    including the edges between them. Its nodes are ascending. An epoch holds every node once.
 
     Args:
-        data: the graph; the direction of edges plays no part in the partition.
-        clusters: number of clusters, at most the number of nodes.
-        per_batch: clusters a batch (the last batch of an epoch may hold fewer).
-        method: how to partition, see :func:`mario.graphs.partition.partition`: ``"metis"`` needs the package
-            ``pymetis``, ``"bfs"`` nothing and cuts more edges, ``"auto"`` is METIS where installed.
+        data: The graph; the partition ignores the direction and weight of edges.
+        clusters: Number of clusters, at most the number of nodes.
+        per_batch: Clusters per batch (the last batch of an epoch may hold fewer).
+        method: How to partition, see :func:`mario.graphs.partition.partition`: ``"metis"`` needs the package
+            ``pymetis``, ``"bfs"`` needs no package and cuts more edges, ``"auto"`` is METIS if installed.
 
     Attributes:
-        partition: int64 [N], each node's cluster.
-        clusters: the number of clusters; fewer than asked for where METIS left some empty.
-        method: the one taken.
+        partition: int64 [N], the cluster of each node.
+        clusters: Number of clusters; fewer than requested if METIS left some empty.
+        method: The method used.
 
     Example:
         >>> path = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]))

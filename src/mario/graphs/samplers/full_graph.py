@@ -1,4 +1,4 @@
-"""No sampling: the graph is the batch."""
+"""No sampling: the batch is the graph."""
 
 import copy
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from mario.graphs.samplers.sampler import Sampler
 
 
 class FullGraph(Sampler):
-    """The whole graph as its only batch; tensors are shared with ``data``, not copied.
+    """The whole graph as the only batch; tensors are shared with ``data``, not copied.
 
     Example:
         >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]))

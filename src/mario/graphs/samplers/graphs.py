@@ -1,4 +1,4 @@
-"""Whole graphs of a set of graphs."""
+"""Batches of whole graphs from a set of graphs."""
 
 from collections.abc import Iterator
 
@@ -11,13 +11,13 @@ from mario.graphs.walks import draw_distinct
 
 
 class Graphs(Sampler):
-    """Random sets of whole graphs: a batch is a set of ``per_batch`` graphs, drawn without replacement.
+    """Random sets of whole graphs: a batch has ``per_batch`` graphs, drawn without replacement.
 
-    An epoch holds every graph once. Where the set has fewer graphs than ``per_batch``, a batch is all of them.
+    An epoch holds every graph once. If the set has fewer graphs than ``per_batch``, a batch is the whole set.
 
     Args:
-        data: a set of graphs, see :func:`mario.graphs.graph_sets.stack_graphs`.
-        per_batch: graphs a batch (the last batch of an epoch may hold fewer).
+        data: A set of graphs, see :func:`mario.graphs.graph_sets.stack_graphs`.
+        per_batch: Graphs per batch (the last batch of an epoch may hold fewer).
 
     Example:
         >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0], [1]]), batch=torch.tensor([0, 0, 1]))

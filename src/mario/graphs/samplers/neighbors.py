@@ -17,15 +17,15 @@ class Neighbors(Sampler):
     <https://arxiv.org/abs/1706.02216>`_ (GraphSAGE).
 
     In hop k every node that hop k − 1 found draws ``fanouts[k]`` of its incoming edges without replacement, or takes
-    all of them where there are no more. The batch holds the drawn edges only: an encoder of ``len(fanouts)`` layers
-    gives the seeds their embedding, other nodes serve them. Seeds come first, in the order they were drawn, and
+    all of them if it has no more. The batch holds only the drawn edges: an encoder with ``len(fanouts)`` layers embeds
+    the seeds, and the other nodes serve as their context. Seeds come first, in the order they were drawn, and
     ``seed_mask`` marks them.
 
     Args:
-        data: the graph.
-        seeds: seed nodes a batch (the last batch of an epoch may hold fewer).
-        fanouts: incoming edges a node and hop; -1 takes all.
-        nodes: int64 ids or bool mask of the nodes that may be seeds; ``None`` is all.
+        data: The graph.
+        seeds: Seed nodes per batch (the last batch of an epoch may hold fewer).
+        fanouts: Incoming edges per node, for each hop; -1 takes all.
+        nodes: int64 ids or bool mask of the nodes that may be seeds; ``None`` means all.
 
     Example:
         >>> star = Data(x=torch.eye(5), edge_index=torch.tensor([[1, 2, 3, 4], [0, 0, 0, 0]]))
@@ -39,10 +39,10 @@ class Neighbors(Sampler):
         self.seeds = check_count("seeds", seeds)
         self.fanouts = tuple(fanouts)
         if not self.fanouts:
-            raise MarioError("fanouts is empty; give one number of neighbors a hop, such as [15, 10]")
+            raise MarioError("fanouts is empty; pass one number of neighbors per hop, such as [15, 10]")
         for fanout in self.fanouts:
             if isinstance(fanout, bool) or not isinstance(fanout, int) or fanout < -1:
-                raise MarioError(f"fanouts must hold whole numbers of at least 0, or -1 for all, got {fanout!r}")
+                raise MarioError(f"fanouts must hold integers of at least 0, or -1 for all, got {fanout!r}")
         self._seed_nodes = None if nodes is None else _seed_nodes(nodes, self.num_nodes)
         self._csr = CSR(data.edge_index, self.num_nodes, by="target", ids=bool(self._edge_keys))
         self._position = torch.full((self.num_nodes,), -1, dtype=torch.int64, device=data.edge_index.device)
@@ -55,7 +55,7 @@ class Neighbors(Sampler):
             yield self.around(self._seeds(chosen), generator)
 
     def around(self, seeds: Tensor, generator: torch.Generator | None = None) -> Data:
-        """The batch of these seeds, distinct node ids in the order wanted."""
+        """The batch of these seeds, distinct node ids, in this order."""
         seeds = _seed_nodes(seeds, self.num_nodes)
         found, edges, frontier, count = [seeds], [], seeds, 0
         try:
@@ -97,9 +97,9 @@ class Neighbors(Sampler):
 
 
 def _draw_without_replacement(sizes: Tensor, draws: int, generator: torch.Generator | None) -> Tensor:
-    """For each size n > ``draws``, that many distinct numbers below n: [sizes, draws].
+    """For each size n > ``draws``, ``draws`` distinct numbers below n: [sizes, draws].
 
-    Floyd's algorithm (Bentley & Floyd, CACM 1987) on all rows at once, so that a hub costs no more than another node.
+    Floyd's algorithm (Bentley & Floyd, CACM 1987) on all rows at once, so that a hub costs no more than other nodes.
     """
     uniform = torch.rand((draws, sizes.numel()), dtype=torch.float64, generator=generator).to(sizes.device)
     chosen = torch.empty((draws, sizes.numel()), dtype=torch.int64, device=sizes.device)
@@ -114,15 +114,15 @@ def _draw_without_replacement(sizes: Tensor, draws: int, generator: torch.Genera
 def _seed_nodes(nodes: Tensor, num_nodes: int) -> Tensor:
     if nodes.dim() != 1 or nodes.dtype not in (torch.bool, torch.int64):
         got = f"{nodes.dtype} of shape {tuple(nodes.shape)}"
-        raise MarioError(f"nodes must be int64 ids or a bool mask in one dimension, got {got}")
+        raise MarioError(f"nodes must be int64 ids or a bool mask with one dimension, got {got}")
     if nodes.dtype == torch.bool:
         if nodes.numel() != num_nodes:
-            raise MarioError(f"nodes is a mask of {nodes.numel()} for a graph of {num_nodes} nodes")
+            raise MarioError(f"nodes is a mask of length {nodes.numel()}, but the graph has {num_nodes} nodes")
         nodes = nodes.nonzero().view(-1)
     if not nodes.numel():
-        raise MarioError("nodes names no node; at least one must be allowed as a seed")
+        raise MarioError("nodes is empty; allow at least one node as a seed")
     if int(nodes.min()) < 0 or int(nodes.max()) >= num_nodes:
         raise MarioError(f"nodes must lie in 0..{num_nodes - 1}, got {int(nodes.min())}..{int(nodes.max())}")
     if nodes.unique().numel() != nodes.numel():
-        raise MarioError("nodes holds a node twice; give distinct node ids")
+        raise MarioError("nodes holds a node twice; pass distinct node ids")
     return nodes

@@ -16,8 +16,8 @@ class RandomWalk(Sampler):
     """Subgraphs induced by the nodes that random walks visit, from `"GraphSAINT: Graph Sampling Based Inductive
     Learning Method" <https://arxiv.org/abs/1907.04931>`_ (Algorithm 2, RW).
 
-    ``roots`` nodes are drawn uniformly with replacement; from each a walk of ``length`` steps follows outgoing edges
-    and stays where there is none. The nodes of a batch are distinct and ascending.
+    ``roots`` nodes are drawn uniformly with replacement. From each, a walk of ``length`` steps follows outgoing edges,
+    drawn uniformly, and stays where there is none. The nodes of a batch are distinct and ascending.
 
     With ``normalize`` a batch has two more tensors, estimated from C, the counts of nodes and edges in S subgraphs
     drawn in advance (Section 3.2 of the paper):
@@ -26,18 +26,18 @@ class RandomWalk(Sampler):
       loss over all N nodes of the graph without bias.
     - ``edge_norm`` [edges], 1/α_uv = C_v / C_uv for the edge u → v. Messages along the edges of a batch, weighted by
       the *whole* graph's weights times ``edge_norm`` and summed, estimate v's sum over the whole graph without bias,
-      given that v was sampled. v is the node that receives, as in the paper; PyG takes the count of the sender.
+      given that v was sampled. v is the receiving node, as in the paper; PyG takes the count of the sender.
 
-    What was never seen in advance counts as seen once.
+    A node or edge that no subgraph drawn in advance contains counts as seen once.
 
     Args:
-        data: the graph.
-        roots: walks a batch.
-        length: steps a walk; the released code of MARIO takes the depth of the encoder.
-        normalize: estimate and attach ``node_norm`` and ``edge_norm``.
+        data: The graph.
+        roots: Walks per batch.
+        length: Steps per walk; the released code of MARIO uses the depth of the encoder.
+        normalize: Estimate and attach ``node_norm`` and ``edge_norm``.
         pre_samples: S. ``None`` is the paper's 50 · N / (mean number of nodes of a subgraph).
-        batches: batches an epoch. ``None`` goes on until the batches together hold as many nodes as the graph.
-        generator: randomness of the subgraphs drawn in advance.
+        batches: Batches per epoch. ``None`` draws until the batches together hold as many nodes as the graph.
+        generator: Draws the subgraphs in advance.
 
     Example:
         >>> ring = Data(x=torch.eye(6), edge_index=torch.tensor([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]]))
@@ -64,7 +64,7 @@ class RandomWalk(Sampler):
         if pre_samples is not None:
             check_count("pre_samples", pre_samples)
             if not normalize:
-                raise MarioError(f"pre_samples={pre_samples} has no use without normalize=True")
+                raise MarioError(f"pre_samples={pre_samples} has no effect without normalize=True")
         self._csr = CSR(data.edge_index, self.num_nodes)
         self._position = torch.full((self.num_nodes,), -1, dtype=torch.int64, device=data.edge_index.device)
         self.node_norm: Tensor | None = None
@@ -89,7 +89,8 @@ class RandomWalk(Sampler):
 
     def _visited(self, generator: torch.Generator | None) -> Tensor:
         roots = torch.randint(self.num_nodes, (self.roots,), generator=generator).to(self._position.device)
-        return random_walk(self._csr, roots, self.length, generator).unique()
+        visited: Tensor = random_walk(self._csr, roots, self.length, generator).unique()
+        return visited
 
     def _estimate_norms(self, pre_samples: int | None, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         node_count = torch.zeros(self.num_nodes, device=self._position.device)
@@ -98,7 +99,7 @@ class RandomWalk(Sampler):
         while seen < 50 * self.num_nodes if pre_samples is None else drawn < pre_samples:
             nodes = self._visited(generator)
             _, edge_ids = self._csr.induced(nodes, self._position)
-            # Nodes are distinct within a subgraph, so indexed addition loses none.
+            # Nodes are distinct within a subgraph, so that indexed addition counts each.
             node_count[nodes] += 1
             edge_count[edge_ids] += 1
             drawn, seen = drawn + 1, seen + nodes.numel()

@@ -1,4 +1,4 @@
-"""What every sampler is: a graph whose training batches are graphs."""
+"""The base class of samplers, which draw training batches from a graph."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -13,17 +13,18 @@ from mario.graphs.subgraph import count_nodes, select_rows
 
 
 class Sampler(ABC):
-    """Training batches of one graph; a batch is a ``Data`` of its own.
+    """Draws training batches from one graph; each batch is a ``Data``.
 
-    ``sample`` draws one batch and remembers nothing; ``epoch`` is a pass over the graph. Node-level and edge-level
-    tensors are sliced, all else is carried along. ``n_id`` holds the node ids in ``data``, or, if ``data`` was itself
-    cut from a graph and has an ``n_id``, in that graph. All randomness comes from ``generator`` (``None``: torch's
-    default). One sampler is for one thread: batches share a scratch buffer.
+    ``sample`` draws one batch and keeps no state; ``epoch`` is a pass over the graph. Node-level and edge-level tensors
+    (``edge_weight``, ``edge_attr``) are sliced, all other attributes are kept. ``n_id`` holds the node ids in ``data``,
+    or, if ``data`` is a subgraph and has an ``n_id`` itself, those in the original graph. All randomness comes from
+    ``generator`` (``None``: torch's default). Edge weights do not influence what is drawn. A sampler must be used by
+    one thread only: batches share a scratch buffer.
     """
 
     def __init__(self, data: Data) -> None:
         self.data = data
-        self.num_nodes = check_graph(data)
+        self.num_nodes = checked_nodes(data)
         tensors = [key for key, value in data if isinstance(value, Tensor) and value.dim() and key != "edge_index"]
         self._edge_keys = [key for key in tensors if data.is_edge_attr(key)]
         self._node_keys = [key for key in tensors if key not in self._edge_keys and data[key].size(0) == self.num_nodes]
@@ -47,7 +48,8 @@ class Sampler(ABC):
             batch[key] = select_rows(value, nodes) if sparse else gather(value, nodes)
         for key in self._edge_keys:
             value = self.data[key]
-            batch[key] = value.index_select(self.data.__cat_dim__(key, value), edge_ids)
+            dim = self.data.__cat_dim__(key, value)
+            batch[key] = gather(value, edge_ids) if dim == 0 else value.index_select(dim, edge_ids)
         for key, value in self._whole.items():
             batch[key] = value
         if "n_id" not in batch:
@@ -56,11 +58,11 @@ class Sampler(ABC):
         return batch
 
 
-def check_graph(data: Data) -> int:
-    """The number of nodes, if ``data`` is a graph that can be sampled."""
+def checked_nodes(data: Data) -> int:
+    """The number of nodes; `MarioError` if ``data`` cannot be sampled."""
     num_nodes = count_nodes(data)
     if not num_nodes:
-        raise MarioError("data has no nodes; a sampler needs a graph of one node or more")
+        raise MarioError("data has no nodes; a sampler needs at least one")
     edge_index = data.get("edge_index")
     if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.size(0) != 2:
         got = f"shape {tuple(edge_index.shape)}" if isinstance(edge_index, Tensor) else repr(edge_index)
@@ -75,7 +77,7 @@ def check_graph(data: Data) -> int:
 
 
 def check_count(name: str, value: int, low: int = 1) -> int:
-    """``value``, if it is a whole number of at least ``low``."""
+    """``value``; `MarioError` unless it is an integer of at least ``low``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        raise MarioError(f"{name} must be a whole number of at least {low}, got {value!r}")
+        raise MarioError(f"{name} must be an integer of at least {low}, got {value!r}")
     return value
