@@ -53,8 +53,8 @@ class GRACE(Projecting, DropAndMask):
     def contrast(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         z_alpha, z_beta = self._rounded(alpha), self._rounded(beta)
         if self.estimator == "info_nce":
-            chosen = {"anchors": self.anchors, "generator": generator} if self.anchors else {}
-            return info_nce(z_alpha, z_beta, self.tau, across_ranks=self.gather, **chosen)
+            anchors = self.anchors or None
+            return info_nce(z_alpha, z_beta, self.tau, anchors=anchors, generator=generator, across_ranks=self.gather)
         if self.gather:
             z_alpha, z_beta = gathered(z_alpha), gathered(z_beta)
         return estimate(z_alpha, z_beta, self.tau, self.estimator)

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -74,7 +75,7 @@ class MVGRL(TwoView):
         )
         bilinear = self.discriminator == "bilinear"
         self.discriminator_ = Discriminator(width, bias=True) if bilinear else ProjectedDot(width)
-        self._diffused: list[tuple[tuple[object, ...], Tensor, Tensor]] = []
+        self._diffused: list[tuple[tuple[object, ...], tuple[Tensor, ...], Tensor]] = []
 
     def sampler(self, graph: Data) -> Sampler:
         graph = copy.copy(graph)
@@ -130,8 +131,10 @@ class MVGRL(TwoView):
         """The diffusion of a graph, on the CPU; the last two are kept, to train and evaluate in turn."""
         facts = (count_nodes(data), self.diffusion, self.teleport, self.heat_time, self.exact_nodes, self.tolerance)
         edge_index = data.edge_index.cpu()
-        for known, edges, matrix in self._diffused:
-            if known == facts and torch.equal(edges, edge_index):
+        weight = data.edge_weight.cpu() if "edge_weight" in data and self.uses("edge_weight") else None
+        given = (edge_index,) if weight is None else (edge_index, weight)
+        for known, earlier, matrix in self._diffused:
+            if known == facts and _equal(earlier, given):
                 return matrix
         matrix = diffusion_matrix(
             edge_index,
@@ -141,13 +144,18 @@ class MVGRL(TwoView):
             time=self.heat_time,
             exact_nodes=self.exact_nodes,
             tolerance=self.tolerance,
+            edge_weight=weight,
         )
-        # A clone, as the caller may change the edges in place.
-        self._diffused = [*self._diffused[-1:], (facts, edge_index.clone(), matrix)]
+        # Clones, as the caller may change the edges in place.
+        self._diffused = [*self._diffused[-1:], (facts, tuple(part.clone() for part in given), matrix)]
         return matrix
 
 
-class _WithDiffusion:
+def _equal(first: tuple[Tensor, ...], second: tuple[Tensor, ...]) -> bool:
+    return len(first) == len(second) and all(map(torch.equal, first, second))
+
+
+class _WithDiffusion(Sampler):
     """Batches that carry their block of the whole graph's diffusion."""
 
     def __init__(self, sampler: Sampler, matrix: Tensor) -> None:
@@ -155,6 +163,11 @@ class _WithDiffusion:
         self.matrix = matrix
 
     def sample(self, generator: torch.Generator | None = None) -> Data:
-        batch = self.sampler.sample(generator)
+        return self._with_block(self.sampler.sample(generator))
+
+    def epoch(self, generator: torch.Generator | None = None) -> Iterator[Data]:
+        return map(self._with_block, self.sampler.epoch(generator))
+
+    def _with_block(self, batch: Data) -> Data:
         batch.diffusion = diffusion_block(self.matrix, batch.diffusion_row.to(self.matrix.device))
         return batch

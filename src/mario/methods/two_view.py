@@ -181,7 +181,7 @@ class Projecting(TwoView):
         if isinstance(self.projector, nn.Module):
             z: Tensor = run(self.projector_, h, generator=generator)
             return z
-        return self.projector_(h)  # type: ignore[no-any-return]
+        return self.projector_(h)
 
     @property
     def recomputable(self) -> bool:
