@@ -67,8 +67,8 @@ def measure(dataset: str, shape: dict[str, Any], pairs: int, given: Any) -> dict
         for name, changed in variants(nodes).items():
             if given.variants and name not in given.variants:
                 continue
-            plan = {"domain": DOMAINS.get(dataset), "split_seed": seed, "seed": seed, "given": {**shape, **changed}}
-            run = Run.plan(dataset, "mario", **plan)
+            settings = {**shape, **changed}
+            run = Run.plan(dataset, "mario", domain=DOMAINS.get(dataset), split_seed=seed, seed=seed, given=settings)
             where = folder(given) / "runs" / run.digest()
             clock = where / "cpu-seconds"
             start = time.process_time()
