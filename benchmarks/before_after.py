@@ -61,9 +61,9 @@ class Tree:
 
     def __init__(self, path: Path, cache: str, words: list[str]) -> None:
         surroundings = {**os.environ, "PYTHONPATH": str(path.resolve()), "MARIO_CACHE": cache, "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "benchmarks.before_after", "--child", *words]
+        self.command = [sys.executable, "-m", "benchmarks.before_after", "--child", *words]
         self.process = subprocess.Popen(
-            command, cwd=ROOT, env=surroundings, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            self.command, cwd=ROOT, env=surroundings, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def step(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Tree:
         to.flush()
         line = back.readline()
         if not line:
-            raise SystemExit(f"{self.process.args} ended with code {self.process.wait()}")
+            raise SystemExit(f"{self.command} ended with code {self.process.wait()}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -131,15 +131,13 @@ def main() -> None:
     if len(given.trees) != 2:
         options.error("two source trees are needed: OLD/src NEW/src")
     sizes = given.sizes or ([300] if given.quick else list(ROUNDS))
-    columns = (
-        f"{'method':8}{'nodes':>7}{'old':>12}{'new':>12}{'new/old':>9}  {'quartiles':15}{'peak old':>10}{'new':>10}"
-    )
+    columns = f"{'method':8}{'nodes':>7}{'old':>12}{'new':>12}{'new/old':>9}  {'quartiles':15}{'peak':>10}{'new':>10}"
     print(f"{columns}  loss of the last step")
     for nodes in sizes:
         for name in given.methods:
             words = [name, str(nodes), *(["--plain"] if given.plain else [])]
             rounds = given.rounds or (4 if given.quick else ROUNDS.get(nodes, 6))
-            found = compare(*given.trees, words, rounds)
+            found = compare(given.trees[0], given.trees[1], words, rounds)
             low, high = found["quartiles"]
             peaks = "".join(f"{held / MIB:>6.0f} MiB" for held in found["bytes"])
             times = f"{1e3 * found['old']:>9.1f} ms{1e3 * found['new']:>9.1f} ms{found['ratio']:>9.3f}"

@@ -11,6 +11,7 @@ after it: it has no gradient but rounding, which Adam scales to whole steps, and
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import torch
@@ -40,7 +41,7 @@ def child(seed: int, steps: int, every: int) -> dict[str, Any]:
     plain = PlainMARIO(data.x.size(1), Settings.of(dict(run.settings)), "nothing")
     plain.load_state_dict(ours.state_dict())
     optimizers = ours.optimizer(), plain.optimizer()
-    head = {"epochs": judged.probe_steps, "lr": judged.probe_lr}
+    head: dict[str, Any] = {"epochs": judged.probe_steps, "lr": judged.probe_lr}
     train, classes = data.train_mask, int(data.num_classes)
     loss_gap, checkpoints = 0.0, []
     for step in range(steps):
@@ -61,7 +62,7 @@ def child(seed: int, steps: int, every: int) -> dict[str, Any]:
         z, first = ours.transform(data), probe_seed(run, step + 1)
         logits = LinearProbe(**head).fit_predict(z[train], data.y[train], z, classes, seed=first)
         embedded = plain.encoder_(data.x, data.edge_index).detach()
-        others = linear_head(lambda z=embedded: z, data.y, train, classes, seed=first, **head)
+        others = linear_head(partial(torch.clone, embedded), data.y, train, classes, seed=first, **head)
         checkpoints.append(
             {
                 "step": step + 1,

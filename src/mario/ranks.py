@@ -18,6 +18,9 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch._C._distributed_c10d import PrefixStore, Store
+from torch.distributed import DistStoreError
+from torch.distributed.rendezvous import rendezvous
 
 from mario.errors import MarioError, RunFailedError
 
@@ -132,6 +135,7 @@ def first(work: Callable[[], T]) -> T:
             outcome = [(None, error if type(error) in (MarioError, RunFailedError) else RunFailedError(repr(error)))]
     with _noticing_loss():
         dist.broadcast_object_list(outcome, src=0, device=_device())
+    value: T
     value, told = outcome[0]
     if told is not None:
         raise failure or told
@@ -202,7 +206,7 @@ def running(device: str = "auto") -> Iterator[None]:
             )
         torch.cuda.set_device(local)
     try:
-        store, rank_, size_ = next(dist.rendezvous("env://", timeout=_PATIENCE))
+        store, rank_, size_ = next(rendezvous("env://", timeout=_PATIENCE))
         dist.init_process_group(
             "nccl" if on_gpu else "gloo",
             store=_fresh(store, rank_, size_),
@@ -255,7 +259,7 @@ def _ending_in_words() -> Iterator[None]:
     signal.signal(signal.SIGTERM, before)
 
 
-def _fresh(store: "dist.Store", rank_: int, size_: int) -> "dist.Store":
+def _fresh(store: Store, rank_: int, size_: int) -> Store:
     """A part of ``store`` that no earlier start of the same job has written to.
 
     After a restart torchrun may pass on the store of the start before, with the addresses of ranks that are gone. Rank
@@ -269,14 +273,14 @@ def _fresh(store: "dist.Store", rank_: int, size_: int) -> "dist.Store":
         store.wait(announced, _PATIENCE)
         for key in announced:
             store.set(f"mario/{me}/{store.get(key).decode()}", "")
-        return dist.PrefixStore(f"mario/{me}", store)
+        return PrefixStore(f"mario/{me}", store)
     while True:
         store.wait(["mario/part"], _PATIENCE)
         part = store.get("mario/part").decode()
         store.set(f"mario/{part}/{rank_}", me)
-        with suppress(dist.DistStoreError):
+        with suppress(DistStoreError):
             store.wait([f"mario/{part}/{me}"], _ANSWER)
-            return dist.PrefixStore(f"mario/{part}", store)
+            return PrefixStore(f"mario/{part}", store)
 
 
 def _joined() -> bool:

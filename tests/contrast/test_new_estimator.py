@@ -1,6 +1,7 @@
 """An estimator of mutual information, added as a newcomer would: one function in one file."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -48,7 +49,7 @@ def test_within_clusters_and_without(clusters: int, generator: torch.Generator) 
 def test_methods_take_it(generator: torch.Generator) -> None:
     edges = torch.randint(40, (2, 120), generator=generator)
     data = Data(x=torch.randn(40, 6, generator=generator), edge_index=torch.cat([edges, edges.flip(0)], 1))
-    settings = {"hidden_channels": 8, "epochs": 1, "steps_per_epoch": 2}
+    settings: dict[str, Any] = {"hidden_channels": 8, "epochs": 1, "steps_per_epoch": 2}
     grace = mario.GRACE(estimator="nwj", **settings).fit(data)
     both = mario.MARIO(estimator="nwj", cmi_estimator="nwj", clusters=4, **settings).fit(data)
     assert grace.transform(data).isfinite().all()
@@ -56,9 +57,9 @@ def test_methods_take_it(generator: torch.Generator) -> None:
 
 
 def test_unknown_before_it_is_registered() -> None:
-    for words in ({"estimator": "nwj"}, {"cmi_estimator": "nwj"}):
-        with pytest.raises(MarioError, match=f"{next(iter(words))} must be one of info_nce, .*got 'nwj'"):
-            mario.MARIO(**words)
+    for name in ("estimator", "cmi_estimator"):
+        with pytest.raises(MarioError, match=f"^{name} must be one of info_nce, .*got 'nwj'"):
+            mario.MARIO.from_settings({name: "nwj"})
     with pytest.raises(MarioError, match=r"estimator must be one of info_nce, .*got 'nwj'"):
         estimate(torch.eye(2), torch.eye(2), 0.5, "nwj")
     with pytest.raises(MarioError, match=r"cmi_estimator must be one of .*got 'alignment_uniformity'"):

@@ -65,7 +65,7 @@ class _Tile(NamedTuple):
 
     @property
     def pairs(self) -> int:
-        return (self.rows.stop - self.rows.start) * (self.columns.stop - self.columns.start)
+        return int((self.rows.stop - self.rows.start) * (self.columns.stop - self.columns.start))
 
 
 class Blocks(NamedTuple):

@@ -44,7 +44,7 @@ def sinkhorn(scores: Tensor, *, iterations: int = 3, temperature: float = 0.1) -
     spread = sum(bounds) / temperature
     if not spread < float("inf"):
         raise MarioError("scores must be finite, got NaN or infinity among them")
-    logits = (scores - bounds[0]) / temperature
+    logits: Tensor = (scores - bounds[0]) / temperature
     nodes = sum(ranks.row_counts(scores.size(0)))
     if spread < 30:
         # Nothing can underflow: e^{logits} stays as it is and only its row and column factors change.

@@ -57,14 +57,17 @@ def full_reconstruction(z: Tensor, edge_index: Tensor) -> Tensor:
     joined = code[edge_index[0] != edge_index[1]].unique()
     own = torch.arange(n, device=z.device) * (n + 1)
     s = _scores(z, torch.stack([torch.cat([joined, own]) // n, torch.cat([joined, own]) % n]))
-    others = _SoftplusOfAllPairs.apply(z) - F.softplus(s).sum()
+    everything: Tensor = _SoftplusOfAllPairs.apply(z)
+    others = everything - F.softplus(s).sum()
     if not joined.numel():
         return others / (n * n)
-    return (F.softplus(-s).sum() / joined.numel() + others / (n * n - joined.numel())) / 2
+    loss: Tensor = (F.softplus(-s).sum() / joined.numel() + others / (n * n - joined.numel())) / 2
+    return loss
 
 
 def _scores(z: Tensor, pairs: Tensor) -> Tensor:
-    return _PairScores.apply(z, pairs)
+    scores: Tensor = _PairScores.apply(z, pairs)
+    return scores
 
 
 class _PairScores(torch.autograd.Function):
@@ -100,5 +103,5 @@ class _SoftplusOfAllPairs(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outer: Tensor) -> Tensor:
-        (grad,) = ctx.saved_tensors
+        grad: Tensor = ctx.saved_tensors[0]
         return grad * outer[0]

@@ -28,7 +28,7 @@ def scaled_cosine_error(x: Tensor, y: Tensor, exponent: float = 3.0) -> Tensor:
 
 
 def _directions(z: Tensor) -> Tensor:
-    norm = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+    norm: Tensor = torch.linalg.vector_norm(z, dim=1, keepdim=True)
     # F.normalize would divide such a row, and its gradient, by 1e-12: one masked node among masked neighbors would
     # drown the gradient of the decoder's bias.
     return z / norm.masked_fill(norm < torch.finfo(z.dtype).tiny, torch.inf)

@@ -44,7 +44,8 @@ def sketch(x: Tensor, rows: int, *, density: float = 1.0, generator: torch.Gener
     if not 0 < density <= 1:
         raise MarioError(f"density must lie in (0, 1], got {density}")
     seed = int(torch.randint(2**63 - 1, (), generator=generator))
-    return _Sketch.apply(x, rows, density, seed)
+    sketched: Tensor = _Sketch.apply(x, rows, density, seed)
+    return sketched
 
 
 class _Sketch(torch.autograd.Function):

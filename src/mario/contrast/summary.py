@@ -84,7 +84,8 @@ class ProjectedDot(nn.Module):
     def forward(self, h: Tensor, summary: Tensor) -> Tensor:
         """One logit a row."""
         _check_widths(h, summary, self.width)
-        return self.of_node(h) @ self.of_summary(summary)
+        logits: Tensor = self.of_node(h) @ self.of_summary(summary)
+        return logits
 
 
 def _mlp(width: int) -> nn.Sequential:

@@ -126,7 +126,8 @@ def graph_emd(
         # [N, C] and [M, B]: what every node would weigh if its set were to move to each of the others.
         there = u @ _means(v, v_sets).t()
         weights = there, there if alike else v @ _means(u, u_sets).t()
-    return _Moved.apply(cosine, weights, (u_sets, v_sets), partners, ratio, alike, sharpness, iterations)
+    moved: Tensor = _Moved.apply(cosine, weights, (u_sets, v_sets), partners, ratio, alike, sharpness, iterations)
+    return moved
 
 
 class _Gram(torch.autograd.Function):
@@ -327,7 +328,7 @@ def _check_sets(name: str, sets: Tensor, rows: int) -> None:
 
 
 def _unit(z: Tensor) -> Tensor:
-    norm = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+    norm: Tensor = torch.linalg.vector_norm(z, dim=1, keepdim=True)
     # A row too short to have a direction: dividing by ∞ makes its value and its gradient 0 instead of NaN.
     return z / norm.masked_fill(norm < torch.finfo(z.dtype).tiny, torch.inf)
 
