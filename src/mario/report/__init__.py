@@ -11,19 +11,19 @@ from mario.report.tables.markdown import to_markdown
 from mario.report.tables.pooled import Pooled, pool
 from mario.report.tables.ranking import ranking_of
 from mario.report.tables.study import study_table, validation_table
-from mario.report.tables.table import Cell, Column, Line, Table
+from mario.report.tables.table import Cell, Line, Table, TableColumn
 from mario.report.tables.terminal import to_rich
 from mario.report.tables.verdict import verdict
 
 __all__ = [
     "Cell",
     "Claim",
-    "Column",
     "Entry",
     "Line",
     "Pooled",
     "Score",
     "Table",
+    "TableColumn",
     "claims",
     "claims_table",
     "entries",

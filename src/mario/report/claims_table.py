@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from mario.report.claims import VERDICTS, Claim, Comparison
 from mario.report.numbers import counted, interval, p_equals, points
-from mario.report.tables.table import Cell, Column, Line, Table
+from mario.report.tables.table import Cell, Line, Table, TableColumn
 
 _SCORES = {"ood_test": "OOD", "id_test": "ID", "gap": "gap between ID and OOD"}
 _MOST = 8  # cases that a line names
@@ -30,9 +30,9 @@ def claims_table(claims: Iterable[Claim]) -> Table:
         name="claims",
         title="The paper’s claims, and what the runs say",
         columns=(
-            Column(head="verdict", text=True),
-            Column(head="claim", names=True),
-            Column(head="what the runs say", text=True),
+            TableColumn(head="verdict", text=True),
+            TableColumn(head="claim", names=True),
+            TableColumn(head="what the runs say", text=True),
         ),
         lines=tuple(
             Line(

@@ -6,7 +6,7 @@ from statistics import mean, median
 from typing import TYPE_CHECKING
 
 from mario.report.tables.entries import CONTROLS
-from mario.report.tables.table import Cell, Column, Line, Table
+from mario.report.tables.table import Cell, Line, Table, TableColumn
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -56,9 +56,9 @@ def convergence_table(found: Sequence[Convergence]) -> Table:
         name="convergence",
         title="",
         columns=(
-            Column(head="case", names=True),
-            *(Column(head=head) for head in numbers),
-            Column(head="still rising", text=True),
+            TableColumn(head="case", names=True),
+            *(TableColumn(head=head) for head in numbers),
+            TableColumn(head="still rising", text=True),
         ),
         lines=tuple(Line(cells=tuple(Cell(text=text) for text in _texts(one)), case=one.case) for one in found),
     )

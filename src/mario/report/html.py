@@ -16,8 +16,8 @@ def render(template: str, **values: Any) -> Markup:
 
     Example:
         >>> from mario.report.html import render
-        >>> from mario.report.tables.table import Column, Table
-        >>> table = Table(name="mine", title="<script>", columns=(Column(head="method"),), lines=())
+        >>> from mario.report.tables.table import TableColumn, Table
+        >>> table = Table(name="mine", title="<script>", columns=(TableColumn(head="method"),), lines=())
         >>> "&lt;script&gt;" in render("table", table=table)
         True
     """

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from mario.lab.studies.collect import Collected
 from mario.report.numbers import metric_title, p_value, percent, points
 from mario.report.tables.entries import Entry, entries
-from mario.report.tables.table import Cell, Column, Line, Table
+from mario.report.tables.table import Cell, Line, Table, TableColumn
 
 LABELS = ("raw-features", "random-init", "erm", "grace", "mario")
 """The rows that are shown; a study that lacks one has no line."""
@@ -28,7 +28,7 @@ def summary_table(studies: Sequence[Collected]) -> Table:
                 texts = _texts([here.get(label) for label in LABELS], here[subject])
                 lines.setdefault(texts, Line(cells=tuple(Cell(text=text) for text in texts), case=case.name))
     heads = [*LABELS, f"{subject} − {reference}", "pairs", "p", f"the paper’s {subject}"]
-    columns = (Column(head="OOD, %", names=True), *(Column(head=head) for head in heads))
+    columns = (TableColumn(head="OOD, %", names=True), *(TableColumn(head=head) for head in heads))
     return Table(name="summary", title="", columns=columns, lines=tuple(lines.values()))
 
 

@@ -189,12 +189,15 @@ def test_long_form_as_csv() -> None:
     assert (lines[-1]["n"], lines[-1]["ood_mean"], lines[-1]["why"]) == ("0", "", "1 failed (Memory_Error: a|b)")
 
 
-def test_a_column_of_the_long_form_is_declared_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_of_the_long_form_is_declared_in_one_place() -> None:
     column = LongColumn("share_done", lambda entry: 100 * entry.n / entry.asked)
-    monkeypatch.setattr("mario.report.tables.columns.LONG_COLUMNS", [*LONG_COLUMNS, column])
     found = entries(STUDY)
-    assert [line["share_done"] for line in csv.DictReader(StringIO(to_csv(found)))][-2:] == ["100.0", "0.0"]
-    table = long_table(found, title="all")
+    LONG_COLUMNS.append(column)
+    try:
+        text, table = to_csv(found), long_table(found, title="all")
+    finally:
+        LONG_COLUMNS.remove(column)
+    assert [line["share_done"] for line in csv.DictReader(StringIO(text))][-2:] == ["100.0", "0.0"]
     assert (table.columns[-1].head, table.lines[0].cells[-1].text) == ("share done", "100.00")
     assert ">share done</th>" in to_html(table)
 

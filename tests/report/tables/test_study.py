@@ -1,7 +1,5 @@
 """The table of a study from made-up runs: its shape, its marks and what it says under it."""
 
-import pytest
-
 from made_up import changed, collected
 from mario.report.tables.columns import CASE_COLUMNS, CaseColumn
 from mario.report.tables.entries import entries
@@ -168,9 +166,12 @@ def test_a_detailed_table_has_the_gap_and_the_difference() -> None:
     assert table.cell("grace", "OOD − grace").text == "–"
 
 
-def test_a_column_is_declared_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_is_declared_in_one_place() -> None:
     column = CaseColumn(head="done", score="ood_test", cell=lambda entry: Cell(text=f"{entry.n} of {entry.asked}"))
-    monkeypatch.setattr("mario.report.tables.study.CASE_COLUMNS", [*CASE_COLUMNS, column])
-    table = study_table(collected({"good-cbas-concept": {"grace": [0.9, None]}}))
+    CASE_COLUMNS.append(column)
+    try:
+        table = study_table(collected({"good-cbas-concept": {"grace": [0.9, None]}}))
+    finally:
+        CASE_COLUMNS.remove(column)
     assert [column.head for column in table.columns] == ["method", "ID", "OOD", "done"]
     assert table.cell("grace", "done").text == "1 of 2"

@@ -24,7 +24,7 @@ from mario.report.claims_table import claims_table, tally
 from mario.report.html import render, section_id
 from mario.report.page.data import embedded, looks_data, runs_data
 from mario.report.page.study import state_of, study_part
-from mario.report.tables.table import Cell, Column, Line, Table
+from mario.report.tables.table import Cell, Line, Table, TableColumn
 
 PAPER = "https://arxiv.org/abs/2307.13055"
 _READING = {
@@ -111,7 +111,7 @@ def _overview(collected: Sequence[Collected]) -> Table:
     return Table(
         name="overview",
         title="Studies and their state",
-        columns=(Column(head="In the paper", names=True), Column(head="Study"), Column(head="State")),
+        columns=(TableColumn(head="In the paper", names=True), TableColumn(head="Study"), TableColumn(head="State")),
         lines=tuple(
             Line(
                 cells=(

@@ -25,7 +25,7 @@ from mario.report.tables.latex import to_latex
 from mario.report.tables.markdown import to_markdown
 from mario.report.tables.notes import faults_of
 from mario.report.tables.study import study_table, validation_table
-from mario.report.tables.table import Cell, Column, Line, Table
+from mario.report.tables.table import Cell, Line, Table, TableColumn
 
 MAPS = ("map", "map-id-ood")
 
@@ -220,8 +220,8 @@ def _shown_map(place: int, case: str, maps: Mapping[str, MapData], pictures: lis
         name="accuracy",
         title=f"{case}: {first.unit}s whose class is predicted correctly, percent of all in the set",
         columns=(
-            Column(head="method", names=True),
-            *(Column(head=name, unit=f"{n:,} {first.unit}s") for _, name, n in sets),
+            TableColumn(head="method", names=True),
+            *(TableColumn(head=name, unit=f"{n:,} {first.unit}s") for _, name, n in sets),
         ),
         lines=tuple(
             Line(cells=(Cell(text=label), *(_percent(one, i) for i, _, _ in sets)), label=label)
@@ -231,7 +231,7 @@ def _shown_map(place: int, case: str, maps: Mapping[str, MapData], pictures: lis
     sizes = Table(
         name="sizes",
         title=f"{case}: {first.unit}s of each class in each set",
-        columns=(Column(head="class", names=True), *(Column(head=name) for _, name, _ in sets)),
+        columns=(TableColumn(head="class", names=True), *(TableColumn(head=name) for _, name, _ in sets)),
         lines=tuple(
             Line(cells=(Cell(text=f"class {k}"), *(Cell(text=f"{int(first.counts[i, k]):,}") for i, _, _ in sets)))
             for k in range(first.counts.shape[1])

@@ -12,7 +12,7 @@ from typing import Any
 from mario.lab.statistics.paired import Paired
 from mario.report.numbers import p_equals, p_value, percent, points
 from mario.report.tables.entries import LEVEL, Entry, Score
-from mario.report.tables.table import Cell, Column, Line, Table
+from mario.report.tables.table import Cell, Line, Table, TableColumn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +175,7 @@ def long_table(found: Sequence[Entry], *, title: str) -> Table:
     return Table(
         name="long",
         title=title,
-        columns=tuple(Column(head=c.name.replace("_", " "), names=c.name == "label") for c in shown),
+        columns=tuple(TableColumn(head=c.name.replace("_", " "), names=c.name == "label") for c in shown),
         lines=tuple(
             Line(cells=tuple(_long_cell(c, entry) for c in shown), label=entry.label, case=entry.case.name)
             for entry in found

@@ -23,8 +23,8 @@ def to_latex(table: Table) -> str:
 
     Example:
         >>> from mario.report.tables.latex import to_latex
-        >>> from mario.report.tables.table import Column, Table
-        >>> columns = (Column(head="method", names=True),)
+        >>> from mario.report.tables.table import TableColumn, Table
+        >>> columns = (TableColumn(head="method", names=True),)
         >>> print(to_latex(Table(name="mine", title="100 % mine", columns=columns, lines=(), notes=("A note.",))))
         % needs \\usepackage{booktabs,graphicx}
         \\begin{table*}[htp]

@@ -1,7 +1,7 @@
 """Tables in GitHub's Markdown."""
 
 from mario.report.numbers import to_md
-from mario.report.tables.table import Cell, Column, Table
+from mario.report.tables.table import Cell, Table, TableColumn
 
 
 def to_markdown(table: Table) -> str:
@@ -10,9 +10,9 @@ def to_markdown(table: Table) -> str:
     The paper's number and our distance from it are below ours in each cell.
 
     Example:
-        >>> from mario.report.tables.table import Cell, Column, Line, Table
+        >>> from mario.report.tables.table import Cell, TableColumn, Line, Table
         >>> line = Line(cells=(Cell(text="mario"), Cell(text="91.00", emphasis="best", paper="91.28")))
-        >>> columns = (Column(head="method"), Column(head="OOD"))
+        >>> columns = (TableColumn(head="method"), TableColumn(head="OOD"))
         >>> print(to_markdown(Table(name="t", title="", columns=columns, lines=(line,))))
         | method | OOD |
         |---:|---:|
@@ -27,7 +27,7 @@ def to_markdown(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _head(column: Column) -> str:
+def _head(column: TableColumn) -> str:
     head = " ".join(part for part in (column.head, column.unit) if part)
     return "<br>".join(to_md(part) for part in (column.group, head) if part)
 

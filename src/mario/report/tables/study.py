@@ -11,7 +11,7 @@ from mario.report.tables.columns import CASE_COLUMNS, CaseColumn, direction_of, 
 from mario.report.tables.entries import Entry, Score, entries, summary_of, unplanned
 from mario.report.tables.notes import notes
 from mario.report.tables.pooled import Pooled, pool
-from mario.report.tables.table import Cell, Column, Line, Table
+from mario.report.tables.table import Cell, Line, Table, TableColumn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +57,9 @@ def study_table(study: Collected, *, detail: bool = False) -> Table:
         for column in _case_columns([by_place[label, case.case] for label in labels], detail)
     ]
     overall = overall_of(study, found)
-    heads = [Column(head="method", names=True), *_heads(columns, by_place, labels)]
+    heads = [TableColumn(head="method", names=True), *_heads(columns, by_place, labels)]
     if overall:
-        heads.append(Column(head=f"OOD − {_against(found)}", group="all cases"))
+        heads.append(TableColumn(head=f"OOD − {_against(found)}", group="all cases"))
     return Table(
         name=plan.study,
         title=f"{plan.title} ({plan.paper} of the paper)" if plan.paper else plan.title,
@@ -103,7 +103,11 @@ def validation_table(case: CollectedCase) -> Table:
     return Table(
         name=case.name,
         title=f"{case.name}: validation scores, percent, mean ± sd",
-        columns=(Column(head="variant", names=True), Column(head="n"), *(Column(head=head) for head in shown)),
+        columns=(
+            TableColumn(head="variant", names=True),
+            TableColumn(head="n"),
+            *(TableColumn(head=head) for head in shown),
+        ),
         lines=tuple(lines),
     )
 
@@ -130,10 +134,10 @@ def _group_cell(name: str) -> Callable[[Entry], Cell]:
 
 def _heads(
     columns: Sequence[tuple[Case, CaseColumn]], by_place: Mapping[tuple[str, Case], Entry], labels: Sequence[str]
-) -> list[Column]:
+) -> list[TableColumn]:
     cases = list(dict.fromkeys(case for case, _ in columns))
     return [
-        Column(
+        TableColumn(
             head=column.head.replace("{against}", _against(by_place[label, case] for label in labels)),
             unit="points" if column.detail else f"{metric_title(by_place[labels[0], case].metric)} %",
             group=case_head(case, cases),

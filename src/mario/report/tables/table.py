@@ -7,7 +7,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
+class TableColumn:
     """The head of a column. Neighboring columns with the same ``group`` share a head above theirs.
 
     ``unit`` is set in small print. ``case`` names the case that the column belongs to, so that a page can filter by it.
@@ -90,15 +90,15 @@ class Table:
 
     name: str
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     lines: tuple[Line, ...]
     notes: tuple[str, ...] = ()
     style: str = "choice"
 
     @property
-    def spans(self) -> list[tuple[Column, int]]:
+    def spans(self) -> list[tuple[TableColumn, int]]:
         """The first column of each group, and how many columns the group has."""
-        found: list[tuple[Column, int]] = []
+        found: list[tuple[TableColumn, int]] = []
         for column in self.columns:
             if found and column.group and found[-1][0].group == column.group:
                 found[-1] = (found[-1][0], found[-1][1] + 1)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mario.report.tables.table import Cell, Column, Table
+from mario.report.tables.table import Cell, Table, TableColumn
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -17,9 +17,9 @@ def to_rich(table: Table) -> "Group":
     """The table for a terminal, with its notes. The paper's number is below ours.
 
     Example:
-        >>> from mario.report.tables.table import Column, Table
+        >>> from mario.report.tables.table import TableColumn, Table
         >>> from rich.console import Console
-        >>> table = Table(name="mine", title="Scores", columns=(Column(head="method", names=True),), lines=())
+        >>> table = Table(name="mine", title="Scores", columns=(TableColumn(head="method", names=True),), lines=())
         >>> Console().print(to_rich(table).renderables[0])
         Scores
     """
@@ -55,7 +55,7 @@ def _part(table: Table) -> "RichTable":
     return out
 
 
-def _head(column: Column) -> str:
+def _head(column: TableColumn) -> str:
     return "\n".join([*column.group.split(", "), *column.head.replace(" − ", " −\n").split("\n"), column.unit]).strip(
         "\n"
     )
