@@ -140,7 +140,7 @@ def test_a_study_survives_ctrl_c_and_the_deaths_of_parent_and_worker(tmp_path: P
     os.killpg(command.pid, signal.SIGINT)
     told = command.communicate(timeout=300)[1]
     assert command.returncode == 130, told
-    assert "give the same command again" in told
+    assert "repeat the same command" in told
     assert not study.get_trials(states=[TrialState.RUNNING]), "what was at work is given back"
     assert len(study.get_trials(states=[TrialState.WAITING])) == 1
     first = done(study)

@@ -26,7 +26,7 @@ class PlannedCase:
 
     @property
     def asked(self) -> int:
-        """How many runs a row should have."""
+        """The number of runs that were requested per row."""
         labels = [job.label for job in self.jobs]
         return max((labels.count(label) for label in set(labels)), default=0)
 
