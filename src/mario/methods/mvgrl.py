@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario.contrast import Discriminator, ProjectedDot, node_summary_loss, summarize
+from mario.encoders.adjacency import entries
 from mario.encoders.apply import encode, takes, takes_features
-from mario.encoders.propagation import entries
 from mario.errors import MarioError
 from mario.graphs.features import take_rows
 from mario.graphs.subgraph import count_nodes
