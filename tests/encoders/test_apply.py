@@ -62,7 +62,12 @@ def test_edge_weights_go_by_name_to_those_who_take_them() -> None:
 
 def test_what_is_taken_is_declared_or_in_the_signature() -> None:
     assert (takes(GCN(4, 8, 1), "edge_weight"), takes(GCN(4, 8, 1), "edge_attr")) == (True, False)
-    assert (takes(GAT(4, 8, 1), "edge_weight"), takes(GAT(4, 8, 1), "edge_attr")) == (False, True)
+    attention = GAT(4, 8, 1, edge_dim=2)
+    assert (takes(attention, "edge_weight"), takes(attention, "edge_attr")) == (False, True)
+    assert not takes(GAT(4, 8, 1), "edge_attr"), "PyG's would not read it"
+    degrees = torch.tensor([0, 3])
+    assert not takes(PNA(4, 8, 1, aggregators=["mean"], scalers=["identity"], deg=degrees), "edge_attr")
+    assert (takes(encoders.GAT(4), "edge_attr"), takes(encoders.GAT(4, edge_dim=2), "edge_attr")) == (False, True)
     assert takes(encoders.GCN(4), "edge_weight")
     assert (takes(Seen(), "edge_weight"), takes(Seen(), "edge_attr")) == (True, False)
     assert not takes(Plain(), "edge_weight")

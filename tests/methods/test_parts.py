@@ -174,6 +174,38 @@ class TestEdgeData:
         data.edge_weight = torch.rand(data.edge_index.size(1), generator=torch.Generator().manual_seed(0))
         return data
 
+    @pytest.mark.parametrize("kind", ["gcn", "gat", "PyG's GCN", "PyG's GAT"])
+    @pytest.mark.parametrize("trial", [t for t in TRIALS if find(t.name).uses_edge_data], ids=trial_name)
+    def test_it_reaches_the_encoder_under_every_method(self, trial: Trial, kind: str, tmp_path) -> None:
+        data, generator = trial.data(), torch.Generator().manual_seed(0)
+        edges, attributes = data.edge_index.size(1), kind.lower().endswith("gat")
+        if attributes:
+            data.edge_attr = torch.rand(edges, 3, generator=generator)
+            encoder = "gat" if kind == "gat" else GAT(4, 8, 2, edge_dim=3)
+        else:
+            data.edge_weight = torch.rand(edges, generator=generator)
+            encoder = "gcn" if kind == "gcn" else GCN(4, 8, 2)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*will not be used")
+            model = trial.make(epochs=1, encoder=encoder).fit(data)
+        z = model.transform(data)
+        model.save(tmp_path / "model.safetensors")
+        given = None if isinstance(encoder, str) else encoder
+        assert torch.equal(mario.load(tmp_path / "model.safetensors", encoder=given).transform(data), z)
+        other = copy.copy(data)
+        key = "edge_attr" if attributes else "edge_weight"
+        other[key] = data[key].flip(0)
+        assert not torch.equal(model.transform(other), z)
+        again = trial.make(epochs=1, encoder=encoder).fit(other)
+        assert trial.name == "random-init" or not torch.equal(again.transform(data), z), "training saw it too"
+
+    def test_a_graph_without_attributes_is_refused_by_a_model_that_needs_them(self) -> None:
+        data = tiny_graph()
+        data.edge_attr = torch.rand(data.edge_index.size(1), 1)
+        model = mario.GRACE(encoder="gat", epochs=1, steps_per_epoch=1).fit(data)
+        with pytest.raises(MarioError, match="fitted on 1 edge attributes, the graph has 0"):
+            model.transform(tiny_graph())
+
     def test_one_warning_if_nobody_takes_it(self) -> None:
         data = self.data()
         data.edge_attr = torch.rand(data.edge_index.size(1), 3)

@@ -108,13 +108,15 @@ def takes_features(encoder: object) -> bool:
 def takes(encoder: nn.Module, name: str) -> bool:
     """Whether ``encoder`` takes ``edge_weight`` or ``edge_attr``.
 
-    PyG's models and our encoders say so in ``supports_edge_weight`` and ``supports_edge_attr``; of other modules the
-    signature of ``forward`` decides.
+    PyG's models and our encoders say so in ``supports_edge_weight`` and ``supports_edge_attr``; for other modules the
+    signature of ``forward`` decides. PyG's convolutions that were made without ``edge_dim`` do not take ``edge_attr``.
     """
     declared = getattr(encoder, f"supports_{name}", None)
-    if isinstance(declared, bool):
-        return declared
-    return takes_argument(encoder.forward, name)
+    taken = declared if isinstance(declared, bool) else takes_argument(encoder.forward, name)
+    if name == "edge_attr" and taken and not takes_features(encoder):
+        sizes = [module.edge_dim for module in encoder.modules() if hasattr(module, "edge_dim")]
+        return not sizes or any(size is not None for size in sizes)
+    return taken
 
 
 def takes_argument(function: Callable[..., Any], name: str) -> bool:

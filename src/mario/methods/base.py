@@ -345,12 +345,10 @@ def bare_graph(data: Data) -> Data:
 
 
 def in_default_type(graph: Data) -> Data:
-    """``graph`` with its features and edge data in torch's default type, and ``edge_attr`` as a matrix."""
+    """``graph`` with its features and edge data in torch's default type."""
     for key in ("x", *EDGE_INPUTS):
         if key in graph:
             graph[key] = graph[key].to(torch.get_default_dtype())
-    if "edge_attr" in graph and graph.edge_attr.dim() == 1:
-        graph.edge_attr = graph.edge_attr.unsqueeze(1)
     return graph
 
 
@@ -370,7 +368,7 @@ def choose_device(device: str) -> torch.device:
 
 def _edge_channels(data: Data) -> int:
     attributes = data.get("edge_attr")
-    return 0 if attributes is None else attributes.size(1) if attributes.dim() > 1 else 1
+    return 0 if attributes is None else int(attributes.size(1))
 
 
 def _check_compiler() -> None:
