@@ -14,11 +14,11 @@ _MADE = ("edge_index", "batch", "ptr", "num_nodes", "num_graphs")
 
 
 def count_graphs(data: Data) -> int:
-    """The number of graphs that stand side by side in ``data``; 1 where there is no ``batch``."""
+    """The number of graphs in ``data``; 1 if it has no ``batch``."""
     if "batch" not in data:
         return 1
     if "ptr" in data:
-        return data.ptr.numel() - 1
+        return int(data.ptr.numel()) - 1
     stated = data.get("num_graphs")
     return int(stated) if stated is not None else int(data.batch.max()) + 1
 

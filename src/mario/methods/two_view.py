@@ -180,8 +180,9 @@ class Projecting(TwoView):
     def project(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
         if isinstance(self.projector, nn.Module):
             z: Tensor = run(self.projector_, h, generator=generator)
-            return z
-        return self.projector_(h)
+        else:
+            z = self.projector_(h)
+        return z
 
     @property
     def recomputable(self) -> bool:

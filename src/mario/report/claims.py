@@ -118,7 +118,8 @@ def claims(collected: Iterable[Collected]) -> list[Claim]:
 @cache
 def _listed() -> list[dict[str, Any]]:
     text = resources.files("mario.report").joinpath("claims.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)["claim"]
+    listed: list[dict[str, Any]] = tomllib.loads(text)["claim"]
+    return listed
 
 
 def _claim(listed: Mapping[str, Any], studies: Sequence[Collected], of_study: Mapping[str, Sequence[Entry]]) -> Claim:

@@ -112,7 +112,9 @@ def _frame(axis: Any, cell: Any) -> None:
         axis.add_patch(Rectangle((cell[1], cell[0]), 1, 1, fill=False, edgecolor=color, linewidth=width, clip_on=False))
 
 
-def _in_words(tables: dict[str, np.ndarray], best: Any, downs: list, acrosses: list, names: tuple[str, str]) -> str:
+def _in_words(
+    tables: dict[str, np.ndarray], best: Any, downs: list[Any], acrosses: list[Any], names: tuple[str, str]
+) -> str:
     sentences = []
     if best is not None:
         i, j = best

@@ -48,7 +48,8 @@ def where(case: "Case", *, dataset: bool = True) -> str:
 
 def percents(runs: "DataFrame", row: str, score: str) -> np.ndarray:
     """The column ``score`` of every run of a row that has it, in percent."""
-    return 100 * runs.loc[labels_of(runs) == row, score].dropna().to_numpy(dtype=float)
+    scores: np.ndarray = runs.loc[labels_of(runs) == row, score].dropna().to_numpy(dtype=float)
+    return 100 * scores
 
 
 def group_percents(runs: "DataFrame", row: str, group: str) -> np.ndarray:
