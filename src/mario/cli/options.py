@@ -23,7 +23,12 @@ def complete_dataset(incomplete: str) -> list[str]:
     return [name for name in CATALOG if name.startswith(incomplete)]
 
 
-Dataset = Annotated[str, typer.Argument(help="Dataset: see `mario data list`.", autocompletion=complete_dataset)]
+Dataset = Annotated[
+    str,
+    typer.Argument(
+        help="Dataset: see `mario data list`, or a folder with a graph.toml.", autocompletion=complete_dataset
+    ),
+]
 Shift = Annotated[
     str | None, typer.Option(help="covariate, concept, no_shift or label: see `mario data show DATASET`.")
 ]

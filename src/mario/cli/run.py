@@ -115,7 +115,6 @@ def make_spec(
     seed: int,
 ) -> "RunSpec":
     """The run that the options and the preset describe; options override the preset."""
-    from mario.datasets import find as find_dataset
     from mario.lab.case import Case
     from mario.lab.presets.file import read_preset
     from mario.lab.spec import RunSpec
@@ -125,7 +124,7 @@ def make_spec(
         read = read_preset(preset)
         method = method or read.method
         given = {**read.of(find(method or "mario").name), **given}
-        if read.dataset in (None, dataset, find_dataset(dataset).card.identity):  # else the shift means nothing here
+        if read.dataset in (None, dataset, Case.find(dataset).dataset):  # another dataset has other shifts
             domain, shift, setting = domain or read.domain, shift or read.shift, setting or read.setting
     case = Case.find(dataset, domain=domain, shift=shift, setting=setting)
     return RunSpec.plan(case, method or "mario", given=given, split_seed=split_seed, seed=seed)

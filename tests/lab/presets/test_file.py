@@ -6,14 +6,17 @@ from pathlib import Path
 import pytest
 
 from mario.errors import MarioError
+from mario.lab.case import Case
 from mario.lab.presets.file import read_preset, write_preset
-from mario.lab.runs.execute import Run
+from mario.lab.spec import RunSpec
 
 
 @pytest.mark.parametrize("name", ["best.toml", "best.json"])
 def test_what_is_written_plans_the_same_run(tmp_path: Path, name: str) -> None:
-    run = Run.plan("good-cbas", "mario", shift="covariate", given={"lr": 1e-5, "milestones": (5, 7), "gamma": 0.3})
-    write_preset(tmp_path / name, run.as_dict(), comment="found by hand\nin the dark")
+    run = RunSpec.plan(
+        Case.find("good-cbas", shift="covariate"), "mario", given={"lr": 1e-5, "milestones": (5, 7), "gamma": 0.3}
+    )
+    write_preset(tmp_path / name, run.to_dict(), comment="found by hand\nin the dark")
     read = read_preset(tmp_path / name)
     assert (read.dataset, read.method, read.domain, read.shift, read.setting) == (
         "good-cbas",
@@ -22,13 +25,13 @@ def test_what_is_written_plans_the_same_run(tmp_path: Path, name: str) -> None:
         "covariate",
         "transductive",
     )
-    assert Run.plan("good-cbas", "mario", shift="covariate", given=read.of("mario")).digest() == run.digest()
+    assert RunSpec.plan(run.case, "mario", given=read.of("mario")).digest == run.digest
 
 
 def test_the_settings_of_a_run_are_such_a_file(tmp_path: Path) -> None:
-    run = Run.plan("good-cbas", "grace", seed=3)
-    (tmp_path / "settings.json").write_text(json.dumps(run.as_dict()))
-    assert read_preset(tmp_path / "settings.json").of("grace") == run.as_dict()["settings"]
+    run = RunSpec.plan(Case.find("good-cbas"), "grace", seed=3)
+    (tmp_path / "settings.json").write_text(json.dumps(run.to_dict()))
+    assert read_preset(tmp_path / "settings.json").of("grace") == run.to_dict()["settings"]
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import torch
-from graphs.elliptic_files import write_elliptic
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import forked
+from elliptic_files import write_elliptic
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate
 from mario.lab.case import Case

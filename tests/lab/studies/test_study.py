@@ -1,6 +1,7 @@
 """The studies of the paper: which runs they take, on which schedule, and what they share."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,7 @@ from mario.lab.studies.paper import cells
 from mario.lab.studies.plan import Plan, make_plan
 from mario.lab.studies.read import find_study, read_study, study_names
 from mario.lab.studies.study import PAPER, Study, matched_settings
-from mario.methods import REGISTRY, RELEASED, find
+from mario.methods import GRACE, REGISTRY, RELEASED, find
 
 SMALL = ("good-cbas", "good-webkb", "webkb")
 LARGE = ("good-twitch", "coauthor-cs")
@@ -138,9 +139,12 @@ def test_methods_keep_their_own_settings_and_what_they_count_in_steps_is_scaled(
     assert runs["swav"]["centers_wait"] == max(1, round(10 * steps / 5_000))
 
 
-def test_milestones_and_patience_are_scaled_and_what_a_row_says_itself_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = {"schedule": "steps", "milestones": (500, 800), "patience": 20, "epochs": 100, "steps_per_epoch": 10}
-    monkeypatch.setattr("mario.lab.presets._cell", lambda *place: dict(own))
+def test_milestones_and_patience_are_scaled_and_what_a_row_says_itself_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    own = "schedule = 'steps'\nmilestones = [500, 800]\npatience = 20\nepochs = 100\nsteps_per_epoch = 10"
+    (tmp_path / "grace.toml").write_text(f"[good-cbas]\n{own}\n")
+    monkeypatch.setattr(GRACE, "presets_file", tmp_path / "grace.toml")
     text = """
     epochs = 20
     rows = ["grace", { label = "later", method = "grace", given = { milestones = [150] } }]

@@ -105,7 +105,7 @@ class Tuning:
             points = len(list(itertools.product(*grid_of(space).values())))
             trials = points if trials is None else min(trials, points)
         own = [] if case.setting == card.setting else [case.setting]
-        name = name or "-".join([case.card.name, case.domain, case.shift, *own, first.method])
+        name = name or "-".join([card.name, case.domain, case.shift, *own, first.method])
         return cls(
             case=case,
             method=first.method,

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mario.datasets import find as find_dataset
 from mario.errors import MarioError
 from mario.lab.case import Case
 from mario.lab.runs.job import Job
@@ -173,7 +172,7 @@ def _entry(plan: Plan, case: CollectedCase, jobs: Sequence[Job], runs: "DataFram
         label=job.label,
         method=job.spec.method,
         encoder=encoder,
-        metric=metrics.iloc[0] if len(metrics) else find_dataset(where.dataset).card.metric,
+        metric=metrics.iloc[0] if len(metrics) else where.card.metric,
         supervised=_supervised(job.spec.method),
         asked=asked,
         n=len(runs),
