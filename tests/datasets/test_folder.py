@@ -262,15 +262,17 @@ def test_the_commands_take_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_study_and_a_search_take_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mario.lab.case import Case
     from mario.lab.studies.plan import missing_data
     from mario.lab.tune.plan import Tuning
 
     monkeypatch.chdir(tmp_path)
     save_dataset(shifted(), "mine")
     identity = (tmp_path / "mine").resolve().as_posix()
-    assert missing_data("./mine") is None
-    tuning = Tuning.plan("./mine", "grace", trials=2)
-    assert tuning.dataset == identity
+    case = Case.find("./mine")
+    assert case.dataset == identity
+    assert missing_data(case) is None
+    assert Tuning.plan(case, "grace", trials=2).name == "mine-year-covariate-grace"
     (tmp_path / "study.toml").write_text(
         'rows = ["random-init"]\nreference = ""\nsubject = ""\n[[cases]]\ndataset = "./mine"\n'
     )

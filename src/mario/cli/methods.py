@@ -63,7 +63,7 @@ def show_settings(method: str, as_json: bool) -> None:
             "name": field.name,
             "default": field.default,
             "search": field.metadata.get("search"),
-            "choices": field.metadata.get("choices"),
+            "choices": list(choices) if (choices := field.metadata.get("choices")) is not None else None,
             "what": field.metadata["help"],
         }
         for field in (*find(method).fields(), *dataclasses.fields(Evaluation))

@@ -28,9 +28,9 @@ class Progress:
     earlier: float = 0.0
     """Seconds before the resume, and CPU seconds."""
     earlier_cpu: float = 0.0
-    began: float = field(default_factory=time.monotonic)
-    began_cpu: float = field(default_factory=time.process_time)
-    saved: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=lambda: time.monotonic())
+    began_cpu: float = field(default_factory=lambda: time.process_time())
+    saved: float = field(default_factory=lambda: time.monotonic())
 
     def spent(self) -> dict[str, float]:
         """Wall-clock and CPU seconds of the training, including those before a resume."""
