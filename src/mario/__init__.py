@@ -8,6 +8,8 @@ own (``mario.contrast.info_nce``).
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mario.lazy import lazy
+
 __version__ = "0.1.0"
 
 _HOME = {
@@ -58,16 +60,17 @@ if TYPE_CHECKING:
     from mario.methods.vgae import VGAE as VGAE
 
 
+_named, _ = lazy(__name__, _HOME)
+
+
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
     if name in _ROOMS:
         return import_module(f"mario.{name}")
-    if name[:1].isupper():
+    if name[:1].isupper() and name not in _HOME:
         methods = import_module("mario.methods")
         if any(cls.__name__ == name for cls in methods.REGISTRY.values()):
             return getattr(methods, name)
-    raise AttributeError(f"module 'mario' has no attribute '{name}'")
+    return _named(name)
 
 
 def __dir__() -> list[str]:

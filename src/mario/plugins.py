@@ -7,17 +7,17 @@ from importlib.metadata import entry_points
 from pkgutil import iter_modules
 
 
-def discover(package: str, path: Iterable[str]) -> None:
-    """Import every module directly in ``package``, then load the entry points of the group of the same name.
+def discover(package: str, path: Iterable[str], group: str) -> None:
+    """Import every module directly in ``package``, then load the entry points of ``group``.
 
     Subpackages are not imported. A plug-in that raises is left out with a warning.
     """
     for module in iter_modules(path):
         if not module.ispkg:
             import_module(f"{package}.{module.name}")
-    for point in entry_points(group=package):
+    for point in entry_points(group=group):
         try:
             point.load()
         except Exception as error:  # one broken plug-in must not disable the others
-            what = package.rpartition(".")[2]
+            what = group.rpartition(".")[2]
             warnings.warn(f"{what} of {point.value} are left out: {error}", UserWarning, stacklevel=3)

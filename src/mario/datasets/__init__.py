@@ -12,7 +12,7 @@ from mario.datasets.loading import load_dataset
 from mario.datasets.registry import CATALOG, REGISTRY, find, find_case, register
 from mario.plugins import discover
 
-discover(__name__, __path__)  # readers and generators are subpackages: they import torch
+discover(__name__, __path__, __name__)  # readers and generators are subpackages: they import torch
 
 __all__ = [
     "CATALOG",

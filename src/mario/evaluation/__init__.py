@@ -3,8 +3,9 @@
 Names are loaded on first use, so that :mod:`mario.evaluation.metrics` can be imported without torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mario.lazy import lazy
 
 if TYPE_CHECKING:
     from mario.evaluation.alignment import invariance
@@ -32,16 +33,22 @@ __all__ = [
     "select",
 ]
 
-_FILES = ("metrics", "selection", "probe", "optimum", "scoring", "alignment")
+_HOME = {
+    "invariance": "mario.evaluation.alignment",
+    "METRICS": "mario.evaluation.metrics",
+    "Metric": "mario.evaluation.metrics",
+    "score": "mario.evaluation.metrics",
+    "logistic_optimum": "mario.evaluation.optimum",
+    "LinearProbe": "mario.evaluation.probe",
+    "LogisticProbe": "mario.evaluation.probe",
+    "Probe": "mario.evaluation.probe",
+    "SETS": "mario.evaluation.scoring",
+    "evaluate": "mario.evaluation.scoring",
+    "evaluate_many": "mario.evaluation.scoring",
+    "report": "mario.evaluation.scoring",
+    "ALLOWED_FOR_CLAIMS": "mario.evaluation.selection",
+    "RULES": "mario.evaluation.selection",
+    "select": "mario.evaluation.selection",
+}
 
-
-def __getattr__(name: str) -> Any:
-    for file in _FILES if name in __all__ else ():
-        module = import_module(f"{__name__}.{file}")
-        if name in vars(module):
-            return getattr(module, name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(__name__, _HOME)

@@ -3,8 +3,9 @@
 Names are loaded on first use, so that `mario.datasets` can read its cards without importing torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mario.lazy import lazy
 
 _HOME = {
     "check_graph": "mario.graphs.validation",
@@ -36,12 +37,4 @@ if TYPE_CHECKING:
     from mario.graphs.validation import check_graph
     from mario.graphs.visibility import training_graph
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'mario.graphs' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy(__name__, _HOME)

@@ -3,8 +3,9 @@
 Names are loaded on first use, so that importing this package imports neither torch nor pandas.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mario.lazy import lazy
 
 _HOME = {
     "Case": "mario.lab.case",
@@ -21,12 +22,4 @@ if TYPE_CHECKING:
     from mario.lab.result import RunResult
     from mario.lab.spec import RunSpec
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'mario.lab' has no attribute '{name}'")
-    return getattr(import_module(_HOME[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy(__name__, _HOME)

@@ -4,10 +4,6 @@ Every method that a module of this package registers is here by the name of its 
 of other packages are found if their module is an entry point of the group ``mario.methods``.
 """
 
-import warnings
-from importlib import import_module
-from importlib.metadata import entry_points
-from pkgutil import iter_modules
 from typing import Any
 
 from mario.methods.base import REGISTRY, Method, register
@@ -16,14 +12,9 @@ from mario.methods.registry import find
 from mario.methods.saving import load
 from mario.methods.settings import parse_setting, setting
 from mario.methods.two_view import DropAndMask, Projecting, Side, TwoView, embeddings
+from mario.plugins import discover
 
-for _module in iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
-for _point in entry_points(group=__name__):
-    try:
-        _point.load()
-    except Exception as error:  # one broken plug-in must not break all methods
-        warnings.warn(f"methods of {_point.value} are left out: {error}", UserWarning, stacklevel=2)
+discover(__name__, __path__, __name__)
 
 __all__ = [
     "REGISTRY",

@@ -1,17 +1,15 @@
 """What a launcher is, and which there are."""
 
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import ClassVar
 
 from mario.errors import MarioError
 from mario.lab.launch.progress import LaunchProgress
 from mario.lab.runs.job import Job
+from mario.plugins import discover
 
 _REGISTERED: dict[str, "type[Launcher]"] = {}
 
@@ -61,11 +59,9 @@ def launchers() -> Mapping[str, type[Launcher]]:
 
 @cache
 def _import_all() -> None:
-    package = import_module("mario.lab.launch")
-    for module in pkgutil.iter_modules(package.__path__):
-        import_module(f"mario.lab.launch.{module.name}")
-    for entry in entry_points(group="mario.launchers"):
-        entry.load()
+    import mario.lab.launch as package
+
+    discover(package.__name__, package.__path__, "mario.launchers")
 
 
 def make_launcher(name: str, options: Mapping[str, str] | None = None) -> Launcher:

@@ -1,7 +1,5 @@
 """Pictures by name: a study shows those that it names, and a new one is a new file in this package."""
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -9,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mario.errors import MarioError
+from mario.plugins import discover
 from mario.report.pictures.picture import Drawing
 
 if TYPE_CHECKING:
@@ -76,5 +75,4 @@ def check_shown(names: Iterable[str]) -> None:
 def _load() -> None:
     import mario.report.pictures as package
 
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
+    discover(package.__name__, package.__path__, "mario.pictures")
