@@ -119,7 +119,6 @@ def measure(nodes: int, wide: bool, quick: bool) -> dict[str, Any]:
         rounds = 2 if quick else ROUNDS[nodes]
         times = in_turns(steps, rounds, warm_up=nodes <= 4_000)
         measured = {n: {"cpu": m, "rounds": rounds, "cpu_all": times[n]} for n, m in medians(times).items()}
-    # After the timing, so that tile sizes are chosen and kept already: they are measured once for each machine.
     for name in who:
         found = in_child("benchmarks.step", "--child", name, "--nodes", nodes, *extra, threads=threads)
         row[name] = {"bytes": found["bytes"], "cpu": found["cpu"], "wall": found["wall"], "rounds": 1, **measured[name]}
