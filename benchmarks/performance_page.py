@@ -81,8 +81,8 @@ def demands(figures: Figures, where: Path) -> str:
             equal = cbas["accuracy"]["paired"]["ood_test"]
             shown = f"{gap_of(equal)}, n = {equal['n']}"
             # No number of runs shows that two things are equal, only how far apart they can be.
-            verdict = "not told apart" if equal["ci_low"] <= 0 <= equal["ci_high"] else "**no**"
-            what = f"its OOD accuracy less the reference's, runs of {cbas['accuracy']['epochs']} epochs"
+            verdict = "no difference shown" if equal["ci_low"] <= 0 <= equal["ci_high"] else "**no**"
+            what = f"its OOD accuracy minus the reference's, runs of {cbas['accuracy']['epochs']} epochs"
             rows.append([what, "equal", shown, verdict])
     if "same_run" in figures:
         compared, apart = scores_apart(figures)
@@ -95,7 +95,7 @@ def demands(figures: Figures, where: Path) -> str:
         add("MARIO on a million nodes, peak of the whole process", "8 GiB", size(peak), peak < 8 * GIB)
         if above:
             shown = f"{gap_of(above)}, {above['wins']} of {above['n']} seeds above"
-            add("its OOD accuracy less ERM's", "above", shown, (above["ci_low"] or 0.0) > 0)
+            add("its OOD accuracy minus ERM's", "above", shown, (above["ci_low"] or 0.0) > 0)
     if "ranks" in figures:
         kinds = figures["ranks"]["kinds"]
         # Of the same round, as the machine is not equally quick in all of them.
@@ -314,7 +314,7 @@ def batches(figures: Figures) -> str:
         "a batch",
         "wall a batch",
         "CPU a batch",
-        "batches an epoch",
+        "batches per epoch",
         "an epoch",
         "peak",
         "making the graph",
@@ -369,7 +369,7 @@ def less_than_exact(figures: Figures) -> str:
             score = f"{100 * row['mean']:.1f} ± {100 * row['sd']:.1f} %"
             what = f"{dataset}, {found['steps']} steps"
             rows.append([what, name, str(row["pairs"]), score, gap, seconds(row["cpu"])])
-    return table(["dataset", "variant", "n", "OOD accuracy", "less the exact one's (95 %)", "CPU"], rows, left=2)
+    return table(["dataset", "variant", "n", "OOD accuracy", "minus the exact one's (95 %)", "CPU"], rows, left=2)
 
 
 @needs("ranks")
@@ -391,7 +391,7 @@ def ranks(figures: Figures) -> str:
                 seconds(sent["seconds"]) if sent["calls"] else "",
             ]
         )
-    head = ["", "batches a second", "", "messages a step", "their size", "in messages, a step"]
+    head = ["", "batches per second", "", "messages per step", "their size", "in messages, per step"]
     return f"Batches of {found['batch_nodes']:,.0f} nodes.\n\n{table(head, rows)}"
 
 
@@ -424,7 +424,7 @@ def limits_of(figures: Figures, where: Path) -> str:
     if "probe" in figures:
         for row in figures["probe"]["rows"]:
             flops, calls = row["flops"] / one["matmul_flops"], 11 * row["steps"] * one["call_seconds"]
-            limit = "matrix products" if flops > calls else "eleven small calls a step"
+            limit = "matrix products" if flops > calls else "eleven small calls per step"
             add(f"the probe, {row['problem']}", row["cpu"]["ours"], max(flops, calls), limit)
     if "sampling" in figures:
         for row in figures["sampling"]["rows"]:

@@ -43,7 +43,7 @@ def predictions(figures: Figures, where: Path) -> str:
         for count, cost in cost_model.table(rates, ETHERNET)
     ]
     disk = cost_model.table(rates, ETHERNET, [1])[0][1].disk
-    head = ["ranks", "memory a rank", "sent a rank and step", "a step", "an epoch"]
+    head = ["ranks", "memory per rank", "sent per rank and step", "a step", "an epoch"]
     return f"{table(head, rows, left=0)}\n\nThe graph takes {size(disk)} on disk."
 
 
@@ -60,7 +60,7 @@ def held_against(figures: Figures, where: Path) -> str:
         ]
         for row in rows
     ]
-    text = table(["ranks on 2 cores", "predicted, batches a second", "measured", "off by"], shown, left=0)
+    text = table(["ranks on 2 cores", "predicted, batches per second", "measured", "off by"], shown, left=0)
     two, four = (next(row for row in rows if row["ranks"] == count) for count in (2, 4))
     said = " and ".join(f"{name} {four[name] / two[name]:.2f}×" for name in ("predicted", "measured"))
     off = [row for row in rows if abs(row["predicted"] / row["measured"] - 1) > 0.2]

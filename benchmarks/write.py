@@ -1,6 +1,6 @@
 """Figures into the documentation: python -m benchmarks.write [--from benchmarks/out] [--to docs]
 
-What stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` in docs/performance.md and docs/scaling.md is
+The text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` in docs/performance.md and docs/scaling.md is
 written anew from the JSON; the text around it is written by hand. A part that has not been measured says so; one that
 `make benchmark` leaves out then stays as it is.
 """

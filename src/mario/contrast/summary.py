@@ -53,7 +53,7 @@ class Discriminator(nn.Module):
             raise MarioError(f"a discriminator needs a width of at least 1, got {width}")
         self.weight = nn.Parameter(torch.empty(width, width))
         self.bias = nn.Parameter(torch.zeros(1)) if bias else None
-        # The released code draws it as a [1, width, width] tensor, for which torch computes other fans than for a matrix.
+        # The released code draws it as a [1, width, width] tensor, whose fans differ from a matrix's.
         nn.init.xavier_uniform_(self.weight.data.unsqueeze(0))
 
     def forward(self, h: Tensor, summary: Tensor) -> Tensor:

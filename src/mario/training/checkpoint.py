@@ -53,7 +53,8 @@ class Checkpoint:
                 {k.removeprefix("model."): v for k, v in self.tensors.items() if k.startswith("model.")}
             )
         except RuntimeError as error:
-            raise MarioError(f"the checkpoint belongs to another model: {str(error).splitlines()[-1].strip()}") from None
+            reason = str(error).splitlines()[-1].strip()
+            raise MarioError(f"the checkpoint belongs to another model: {reason}") from None
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in self.tensors.items():
             if name.startswith("optimizer."):
@@ -87,7 +88,7 @@ class Checkpoint:
                 continue
             if header.get("format", 1) != FORMAT:
                 raise MarioError(
-                    f"{file} has format {header.get('format', 1)}, written by another version of mario, and this version "
+                    f"{file} has format {header.get('format', 1)}, written by another version of mario; this version "
                     f"reads format {FORMAT}: finish the run with that version, or remove {folder} to start it again"
                 )
             return found
