@@ -41,7 +41,7 @@ def show_settings(method: str, as_json: bool) -> None:
             "name": field.name,
             "default": field.default,
             "search": field.metadata.get("search"),
-            "choices": field.metadata.get("choices"),
+            "choices": list(field.metadata.get("choices") or []) or None,
             "what": field.metadata["help"],
         }
         for field in (*find(method).fields(), *dataclasses.fields(Evaluation))
