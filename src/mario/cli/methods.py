@@ -41,7 +41,7 @@ def show_settings(method: str, as_json: bool) -> None:
             "name": field.name,
             "default": field.default,
             "search": field.metadata.get("search"),
-            "choices": list(field.metadata.get("choices") or []) or None,
+            "choices": field.metadata.get("choices"),
             "what": field.metadata["help"],
         }
         for field in (*find(method).fields(), *dataclasses.fields(Evaluation))
