@@ -2,8 +2,8 @@
 
     python -m benchmarks.check
 
-On a small random graph, dense and sparse features, with and without batch norm, whatever the prototype steps run
-again: the loss, every gradient, the prototypes and, in float64, all weights after a step of Adam; where they run
+On a small random graph, dense and sparse features, with and without batch norm, for each part that prototype steps may
+run again: the loss, every gradient, the prototypes and, in float64, all weights after a step of Adam; where they run
 nothing again, as ours, also the running statistics of batch norm. Three steps, each begun from our weights. In float32
 the weights after Adam are not compared: a bias before batch norm has no gradient but rounding, and Adam scales that to
 a whole step. As wide as in the paper it is float64 only: there are so many units that rounding turns one of them on or

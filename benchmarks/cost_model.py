@@ -25,7 +25,7 @@ class Rates:
     step_seconds: tuple[float, ...]
     """Wall seconds of single steps of one rank that has a core to itself."""
     contention: float
-    """How much longer a step takes when the machine's other core is at work, though on something unconnected."""
+    """How much longer a step takes when the machine's other core is busy with something unrelated."""
     batch_nodes: float
     """Nodes in a rank's batch."""
     messages: float
@@ -35,7 +35,7 @@ class Rates:
     latency: float
     """Seconds of the smallest message between two ranks of one machine."""
     bandwidth: float
-    """Bytes a second of large messages between two ranks of one machine."""
+    """Bytes per second of large messages between two ranks of one machine."""
     waiting: float
     """Seconds that a message costs two ranks in training beyond a bare one: neither comes to it when the other does."""
     base_bytes: float
@@ -71,7 +71,7 @@ class Rates:
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """Between ranks: seconds of a message of no length, and bytes a second."""
+    """Between ranks: seconds of an empty message, and bytes per second."""
 
     latency: float
     bandwidth: float
@@ -176,7 +176,7 @@ def _to_the_barrier(work: Sequence[float], cores: int) -> float:
     slowest = 0.0
     for core in range(cores):
         mine = sorted(work[core::cores])
-        # Even sharing: whoever has least work left is done first, then the others go faster.
+        # Even sharing: the rank with the least work left finishes first, then the others run faster.
         clock = done = 0.0
         for left, amount in zip(range(len(mine), 0, -1), mine, strict=True):
             clock += (amount - done) * left
@@ -186,7 +186,7 @@ def _to_the_barrier(work: Sequence[float], cores: int) -> float:
 
 
 def fit_message(sums: dict[str, float]) -> tuple[float, float]:
-    """Latency and bytes a second from seconds of sums between two ranks by size: of the quickest and the largest."""
+    """Latency and bytes per second from seconds of sums between two ranks by size: of the quickest and the largest."""
     points = sorted((int(size), seconds) for size, seconds in sums.items())
     short, small = min((seconds, size) for size, seconds in points)
     large, long = points[-1]
@@ -200,7 +200,7 @@ def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def check(where: Path) -> list[dict[str, Any]]:
-    """Batches a second of 1, 2 and 4 ranks here: predicted from one rank, bare messages and waiting, and measured."""
+    """Batches per second of 1, 2 and 4 ranks here: predicted from one rank, bare messages and waiting, and measured."""
     rates, ranked = Rates.read(where), load(where, "ranks")
     if rates is None or ranked is None:
         return []

@@ -15,20 +15,20 @@ from benchmarks.measuring import MIB, parser, save
 
 
 def matmul_rate(size: int = 2048, rounds: int = 5) -> float:
-    """Floating-point operations a second of a large square float32 product, 2 for a multiply-add."""
+    """Floating-point operations per second of a large square float32 product, 2 for a multiply-add."""
     a, b = torch.randn(2, size, size).unbind()
     out = torch.empty(size, size)
     return 2 * size**3 / best(lambda: torch.mm(a, b, out=out), rounds)
 
 
 def triad_rate(mebibytes: int = 128, rounds: int = 5) -> float:
-    """Bytes a second of a = b + s·c over arrays far beyond every cache; two are read and one written."""
+    """Bytes per second of a = b + s·c over arrays far beyond every cache; two are read and one written."""
     a, b, c = (torch.zeros(mebibytes * MIB // 4).fill_(1) for _ in range(3))
     return 3 * mebibytes * MIB / best(lambda: torch.add(b, c, alpha=2.0, out=a), rounds)
 
 
 def gather_rate(width: int, mebibytes: int = 256, rounds: int = 5) -> float:
-    """Bytes a second of reading rows of ``width`` float32 in random order and writing them; read and written count."""
+    """Bytes per second, read and written, of copying rows of ``width`` float32 in random order."""
     rows = mebibytes * MIB // (4 * width)
     x = torch.zeros(rows, width).fill_(1)
     some = torch.randint(rows, (min(rows, 100_000),), generator=torch.Generator().manual_seed(0))
@@ -37,7 +37,7 @@ def gather_rate(width: int, mebibytes: int = 256, rounds: int = 5) -> float:
 
 
 def exp_rate(rounds: int = 9) -> float:
-    """Exponentials a second of a tile that stays in the second-level cache."""
+    """Exponentials per second of a tile that stays in the second-level cache."""
     tile = torch.rand(256, 512)
     out = torch.empty_like(tile)
     return tile.numel() / best(lambda: torch.exp(tile, out=out), rounds, repeats=50)

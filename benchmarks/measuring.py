@@ -1,4 +1,4 @@
-"""How things are measured here: CPU time in turns, peak memory in a child process, figures into JSON."""
+"""Measuring: CPU time in turns, peak memory in a child process, figures as JSON."""
 
 import argparse
 import contextlib
@@ -38,7 +38,7 @@ PARTS = (
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:
-    """What every part takes; a part adds its own."""
+    """The options of every part; a part adds its own."""
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--quick", action="store_true", help="small sizes and few rounds: seconds, not minutes")
     made.add_argument("--out", type=Path, default=None, help="folder of the JSON (benchmarks/out, or out/quick)")
@@ -50,7 +50,7 @@ def folder(given: argparse.Namespace) -> Path:
 
 
 def save(given: argparse.Namespace, part: str, figures: Mapping[str, Any]) -> None:
-    """Write the figures of a part, with where and when they were measured; whole or not at all."""
+    """Write the figures of a part atomically, with where and when they were measured."""
     where = folder(given)
     where.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"part": part, "quick": given.quick, "machine": machine(), **figures}, indent=1)
@@ -92,7 +92,7 @@ def _lines(path: str) -> list[str]:
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """CPU time of this process, all threads: what a neighbor takes from the machine is not in it."""
+    """CPU time of this process, all threads; it excludes other processes."""
     start = time.process_time()
     work()
     return time.process_time() - start
@@ -136,17 +136,17 @@ def resident(line: str) -> int:
 
 
 def forget_peak() -> int:
-    """Give freed memory back, start the peak anew where the system allows it, and return what is resident now."""
+    """Return freed memory, reset the peak if the system allows it, and return the resident bytes."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
-    # Where that is refused the peak is that of the whole process: inputs are small beside what is measured.
+    # If refused, the peak is that of the whole process; inputs are small in comparison.
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     return resident("VmRSS")
 
 
 def in_child(module: str, *arguments: object, threads: int = 1, env: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What ``python -m MODULE ARGUMENTS`` prints as its last line of JSON, in a process of its own."""
+    """The last line, as JSON, that ``python -m MODULE ARGUMENTS`` prints in a child process."""
     command = [sys.executable, "-m", module, *map(str, arguments)]
     surroundings = {**os.environ, "OMP_NUM_THREADS": str(threads), **(env or {})}
     done = subprocess.run(command, cwd=ROOT, env=surroundings, capture_output=True, text=True)
@@ -156,7 +156,7 @@ def in_child(module: str, *arguments: object, threads: int = 1, env: Mapping[str
 
 
 def mario_run(dataset: str, *words: object) -> tuple[dict[str, Any], int]:
-    """The result of ``mario run`` in a child process of its own, and its peak bytes by what the kernel says of it."""
+    """The result of ``mario run`` in a child process, and its peak bytes as reported by the kernel."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "run"
         command = [sys.executable, "-m", "mario", "run", dataset, "--quiet", "--out", str(home), *map(str, words)]

@@ -91,7 +91,7 @@ def measure(problem: Problem, rounds: int) -> dict[str, object]:
         )
     }
     print(problem.title, {name: f"{1e3 * took:.1f} ms" for name, took in cpu.items()}, losses, flush=True)
-    # Two products of [train, width] and [width, classes] a step, a multiply-add is 2.
+    # Two products of [train, width] and [width, classes] per step, a multiply-add is 2.
     flops = 4.0 * problem.train * z.size(1) * problem.classes * problem.steps
     return {"problem": problem.title, "steps": problem.steps, "cpu": cpu, "loss": losses, "flops": flops}
 

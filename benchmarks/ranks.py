@@ -2,7 +2,7 @@
 
     python -m benchmarks.ranks [--quick]
 
-Every rank trains MARIO by the package's loop on its own random-walk subgraphs, the same number of nodes whatever the
+Every rank trains MARIO by the package's loop on its own random-walk subgraphs, the same number of nodes for any
 number of ranks; rank r is pinned to core r modulo the number of cores. Numbers of ranks take turns. Beside them run:
 two processes that know nothing of each other, which is what sharing one machine costs without any message; and bare
 sums over ranks of several sizes, from which the cost model takes latency and bandwidth. Messages and bytes of a step
@@ -83,7 +83,7 @@ class Timed(mario.MARIO):
 def child(nodes: int, steps: int) -> dict[str, Any]:
     """Wall seconds of every step on this rank, and its messages, of one epoch after another that warms up.
 
-    What is sent once an epoch counts with its share: an epoch has ``steps`` steps.
+    Messages sent once per epoch count with their share: an epoch has ``steps`` steps.
     """
     data = random_graph(nodes)
     model = Timed(**{**SETTINGS, "steps_per_epoch": steps}, epochs=2)
@@ -172,7 +172,7 @@ def main() -> None:
         for kind, (count, joined) in kinds.items():
             runs[kind].append(start(count, *training, joined=joined))
             took = [sum(one["walls"]) for one in runs[kind][-1]]
-            print(f"{kind}: {count * steps / max(took):.2f} batches a second", flush=True)
+            print(f"{kind}: {count * steps / max(took):.2f} batches per second", flush=True)
     figures: dict[str, Any] = {"settings": SETTINGS, "nodes": nodes, "steps": steps, "cores": os.cpu_count()}
     figures["kinds"] = {
         kind: {

@@ -58,7 +58,7 @@ def sinkhorn(scores: Tensor, iterations: int = 3, temperature: float = 0.1) -> T
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Those of the paper that a step depends on, by the names that ours has for them."""
+    """The settings of the paper that a step depends on, by our names."""
 
     hidden_channels: int = 300
     num_layers: int = 3
@@ -197,7 +197,7 @@ class PlainMARIO(nn.Module):
         return total
 
     def move_prototypes(self, x_a: Tensor, edges_a: Tensor, x_b: Tensor, edges_b: Tensor) -> None:
-        """Line 4: l steps on the swapped prediction while the encoder stands still."""
+        """Line 4: l steps on the swapped prediction with a fixed encoder."""
         s = self.settings
         optimizer = torch.optim.Adam(self.prototypes_.parameters(), lr=s.prototype_lr)
         again = self._embeddings(x_a, edges_a, x_b, edges_b)

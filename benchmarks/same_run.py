@@ -3,7 +3,7 @@
     python -m benchmarks.same_run [--quick] [--seeds 5] [--jobs 2]
 
 GOOD-CBAS under concept shift with the paper's settings, 20 of its 200 epochs, a checkpoint after every second one. In
-float32 rounding makes two runs of them within a few steps, whose accuracies can only be told apart or not; in
+float32 rounding makes two runs of them within a few steps, whose accuracies can only be compared statistically; in
 float64 they stay together, and their losses, weights and scores can be compared one by one. The reference keeps Z in
 its prototype steps, as ours does. A bias before batch norm is no part of the comparison, nor is the running mean
 after it: it has no gradient but rounding, which Adam scales to whole steps, and batch norm takes it away again.

@@ -5,7 +5,7 @@
 M = 3 ascent steps, 10 prototype steps, 100 prototypes, a GCN of 3 layers 300 wide, random graphs of mean degree 10 with
 128 features, and one of 8,000 nodes with 6,805 sparse words. A step is the gradients and the optimizer. Up to 8,000
 nodes CPU time is on one thread, medians of rounds in which both take turns; memory is of a child process that does one
-step after a warm-up on a small graph. Of the sparse words and beyond 8,000 nodes the child's time counts as well, from
+step after a warm-up on a small graph. For the sparse words and beyond 8,000 nodes, time is the child's as well, from
 32,000 on with two threads. The reference stops where a step would take more than two minutes or 16 GB.
 """
 

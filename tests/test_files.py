@@ -81,7 +81,7 @@ def test_a_disk_that_fills_up_at_any_point(old: Path, call: str, monkeypatch: py
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(call, full)
-    with pytest.raises(MarioError, match=f"cannot write {old}: No space left on device; what was there before is kept"):
+    with pytest.raises(MarioError, match=f"cannot write {old}: No space left on device; the previous file is kept"):
         write_text(old, "new")
     monkeypatch.undo()
     assert old.read_text() == "old"
@@ -144,5 +144,5 @@ def test_reading_what_is_not_there(tmp_path: Path) -> None:
 def test_reading_what_is_not_json(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.json"
     path.write_bytes(content)
-    with pytest.raises(MarioError, match=f"{path} is not valid JSON .*; remove it to have it written again"):
+    with pytest.raises(MarioError, match=f"{path} is not valid JSON .*; remove it and it will be written again"):
         read_json(path)

@@ -1,12 +1,12 @@
-"""The errors that mario raises on purpose."""
+"""The errors that mario raises deliberately."""
 
 
 class MarioError(ValueError):
-    """Wrong input: the message names what was given, what is wrong with it and what would do.
+    """Wrong input: the message names the argument, the given value, and what to use instead.
 
     The command line prints it without a traceback and exits with code 2.
     """
 
 
 class RunFailedError(MarioError):
-    """A run that began and could not end: it diverged, was killed, or the disk is full. Exit code 1."""
+    """A run that started and failed: it diverged, was killed, or the disk is full. Exit code 1."""

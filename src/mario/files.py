@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written beside their place, then renamed into it. And where the cache is."""
+"""Atomic file writes, reading with clear errors, and the location of the cache."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from mario.errors import MarioError, RunFailedError
 
 
 def cache_folder() -> Path:
-    """Where downloads, prepared graphs and timings are kept: ``$MARIO_CACHE``, else the platform's place for caches."""
+    """The folder for downloads and prepared graphs: ``$MARIO_CACHE``, or the platform's cache folder."""
     if chosen := os.environ.get("MARIO_CACHE"):
         return Path(chosen).expanduser()
     if xdg := os.environ.get("XDG_CACHE_HOME"):
@@ -32,13 +32,13 @@ def cache_folder() -> Path:
 def write_whole(path: Path, write: Callable[[str], None]) -> None:
     """Call ``write`` with a temporary name in the same folder, flush it to disk and rename it to ``path``.
 
-    If anything fails, a full disk for example, what stood at ``path`` before is still there.
+    If anything fails, for example because the disk is full, the previous file at ``path`` remains.
     """
     name = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = str(path.parent / f".{path.name}.{uuid.uuid4().hex}.part")
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # less the user's umask
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # minus the user's umask
         name = part
         write(name)
         with open(name, "rb+") as file:
@@ -46,10 +46,10 @@ def write_whole(path: Path, write: Callable[[str], None]) -> None:
         os.replace(name, path)
     except (OSError, SafetensorError) as error:  # safetensors has an error of its own for a full disk
         reason = getattr(error, "strerror", None) or error
-        raise RunFailedError(f"cannot write {path}: {reason}; what was there before is kept") from error
+        raise RunFailedError(f"cannot write {path}: {reason}; the previous file is kept") from error
     finally:
         if name:
-            Path(name).unlink(missing_ok=True)  # there only if something failed
+            Path(name).unlink(missing_ok=True)  # exists only if something failed
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file that a user has given."""
+    """The text of a file that the user named."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -158,7 +158,7 @@ def test_wrong_input() -> None:
         swapped_prediction(scores, scores, scores, scores[:3])
     with pytest.raises(MarioError, match="clusters and dim must be at least 1, got 0 and 3"):
         Prototypes(0, 3)
-    with pytest.raises(MarioError, match="z must have 3 columns as the prototypes do, got 5"):
+    with pytest.raises(MarioError, match="z must have 3 columns, like the prototypes, got 5"):
         Prototypes(2, 3)(torch.ones(4, 5))
 
 
@@ -214,5 +214,5 @@ def test_the_nearest_prototype_is_that_of_the_largest_cosine(generator: torch.Ge
         prototypes.weight.mul_(torch.rand(6, 1, generator=generator) * 5)
     z = torch.randn(50, 4, generator=generator) * torch.logspace(-6, 6, 50).unsqueeze(1)
     assert torch.equal(prototypes.assign(z), prototypes(z).argmax(1))
-    with pytest.raises(MarioError, match="z must have 4 columns as the prototypes do, got 5"):
+    with pytest.raises(MarioError, match="z must have 4 columns, like the prototypes, got 5"):
         prototypes.assign(torch.ones(4, 5))

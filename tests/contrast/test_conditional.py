@@ -218,8 +218,8 @@ NODES, LABELS = torch.ones(3, 2), torch.tensor([0, 1, 0])
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"clusters_u": torch.tensor([0, 1])}, r"clusters_u must have one cluster a node, shape \(3,\), got \(2,\)"),
-        ({"clusters_v": LABELS.view(3, 1)}, r"clusters_v must have one cluster a node.*\(3, 1\)"),
+        ({"clusters_u": torch.tensor([0, 1])}, r"clusters_u must have one cluster per node, shape \(3,\), got \(2,\)"),
+        ({"clusters_v": LABELS.view(3, 1)}, r"clusters_v must have one cluster per node.*\(3, 1\)"),
         ({"clusters_v": LABELS.float()}, "clusters_v must be a tensor of integers, got torch.float32"),
         ({"clusters_u": [0, 1, 0]}, "clusters_u must be a tensor of integers, got list"),
         ({"estimator": "mine"}, "estimator must be one of info_nce, .*got 'mine'"),

@@ -144,7 +144,7 @@ def test_another_model_is_an_error(tmp_path: Path) -> None:
     found = Checkpoint.newest(tmp_path)
     assert found is not None
     wider = Net(width=4)
-    with pytest.raises(MarioError, match="the checkpoint is of another model: size mismatch"):
+    with pytest.raises(MarioError, match="the checkpoint belongs to another model: size mismatch"):
         found.restore(wider, torch.optim.Adam(wider.parameters()))
 
 
@@ -152,7 +152,7 @@ def test_one_of_another_version_is_refused_and_not_skipped(tmp_path: Path) -> No
     saved(1, tmp_path)
     older = {"mario": '{"step": 2, "records": [], "extra": {}}'}
     save_file({"generator": torch.Generator().get_state()}, tmp_path / "000000002.safetensors", older)
-    with pytest.raises(MarioError, match=rf"000000002.safetensors is of format 1, .* or remove {tmp_path} to start"):
+    with pytest.raises(MarioError, match=rf"000000002.safetensors has format 1, .* or remove {tmp_path} to start"):
         Checkpoint.newest(tmp_path)
 
 

@@ -1,4 +1,8 @@
-"""Sums over the pairs of nodes that share a cluster, in tiles of bounded size."""
+"""Sums over the pairs of nodes that share a cluster, in tiles of bounded size.
+
+Separate from the InfoNCE kernel, which sums all pairs. With the full matrix of all pairs and a mask, in plain torch, a
+step of MARIO takes 20 % longer at 700 nodes, 71 % at 4,000 and 77 % at 8,000 (benchmarks/kernels.py).
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

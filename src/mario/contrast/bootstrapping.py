@@ -1,4 +1,4 @@
-"""Bootstrapping: a prediction against a target that does not learn from it, without negatives."""
+"""Bootstrapping: a prediction against a target without gradient, no negatives."""
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -13,7 +13,7 @@ def bootstrap(prediction: Tensor, target: Tensor) -> Tensor:
     gets no gradient. A zero row has cosine 0 with everything.
 
     Args:
-        prediction: what the predictor makes of the online embeddings of one view, [N, d].
+        prediction: the predictor's output for the online embeddings of one view, [N, d].
         target: the target network's embeddings of the same nodes in the other view.
 
     Example:

@@ -1,4 +1,4 @@
-"""Online clustering: prototypes, their even assignment, and swapped prediction between two views."""
+"""Online clustering: prototypes, balanced assignment, and swapped prediction between two views."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -15,7 +15,7 @@ from mario.errors import MarioError
 
 @torch.no_grad()
 def sinkhorn(scores: Tensor, *, iterations: int = 3, temperature: float = 0.1) -> Tensor:
-    r"""Even assignment of nodes to prototypes by Sinkhorn-Knopp, as in `SwAV <https://arxiv.org/abs/2006.09882>`_.
+    r"""Balanced assignment of nodes to prototypes by Sinkhorn-Knopp, as in `SwAV <https://arxiv.org/abs/2006.09882>`_.
 
     Scales e^{scores/temperature} so that each of the B rows sums to 1, exactly, and each of the K columns to B/K, in
     the limit of many iterations. The result is B times the entropic transport plan between uniform marginals with
@@ -24,9 +24,9 @@ def sinkhorn(scores: Tensor, *, iterations: int = 3, temperature: float = 0.1) -
     Args:
         scores: similarity [B, K] of node and prototype.
         iterations: rounds of scaling columns, then rows; 3 in SwAV and MARIO.
-        temperature: entropy; the lower, the harder the assignment.
+        temperature: weight of the entropy; lower values give harder assignments.
 
-    Over ranks B counts the rows of all of them, of which each gives its own and has its own assigned.
+    With several ranks, B counts the rows of all ranks; each passes its own rows and gets their assignment.
 
     Example:
         >>> import torch
@@ -43,11 +43,11 @@ def sinkhorn(scores: Tensor, *, iterations: int = 3, temperature: float = 0.1) -
     bounds = ranks.stacked(torch.stack([high, -low]).double()).amax(0).tolist()
     spread = sum(bounds) / temperature
     if not spread < float("inf"):
-        raise MarioError("scores must be finite, got NaN or infinity among them")
+        raise MarioError("scores must be finite, got NaN or infinity")
     logits: Tensor = (scores - bounds[0]) / temperature
     nodes = sum(ranks.row_counts(scores.size(0)))
     if spread < 30:
-        # Nothing can underflow: e^{logits} stays as it is and only its row and column factors change.
+        # Nothing can underflow: e^{logits} is fixed and only its row and column factors change.
         kernel = logits.exp_()
         ((by_row, by_column),) = _even([kernel], nodes, iterations)
         return kernel.mul_(by_column).mul_(by_row.unsqueeze(1))
@@ -58,7 +58,7 @@ def sinkhorn(scores: Tensor, *, iterations: int = 3, temperature: float = 0.1) -
 
 
 def _even(kernels: Sequence[Tensor], nodes: int, iterations: int) -> list[tuple[Tensor, Tensor]]:
-    """Sinkhorn's factors of the rows and columns of each kernel, whose columns go on over the ranks' ``nodes`` rows."""
+    """Sinkhorn's row and column factors of each kernel; columns extend over the ``nodes`` rows of all ranks."""
     columns = kernels[0].new_empty(len(kernels), kernels[0].size(1))
     share = nodes / columns.size(1)
     factors = [(kernel.new_ones(kernel.size(0)), column) for kernel, column in zip(kernels, columns, strict=True)]
@@ -75,7 +75,7 @@ def swapped_prediction(scores_u: Tensor, scores_v: Tensor, q_u: Tensor, q_v: Ten
     r"""L_clu of MARIO (Eq. 18, from SwAV): each view's scores predict the other view's assignment; mean over nodes.
 
     ½(−Σ_k q_v log softmax(scores_u/τ) − Σ_k q_u log softmax(scores_v/τ)). The paper has τ = 1, its released code the τ
-    of InfoNCE. Over ranks it is the mean over all their nodes, with its gradient at the own ones.
+    of InfoNCE. With several ranks it is the mean over the nodes of all, with the gradient at the own ones.
 
     Example:
         >>> import torch
@@ -99,12 +99,12 @@ def swapped_prediction(scores_u: Tensor, scores_v: Tensor, q_u: Tensor, q_v: Ten
 class Prototypes(nn.Module):
     r"""Learnable cluster centers C on the unit sphere, from `SwAV <https://arxiv.org/abs/2006.09882>`_.
 
-    MARIO's Eq. 17 to 19: they are moved by `loss` and say which pseudo-label a node has.
+    MARIO's Eq. 17 to 19: they are trained with `loss` and determine the pseudo-label of a node.
 
     Args:
         clusters: their number K.
         dim: length of an embedding.
-        generator: source of the Xavier-uniform start; `None` is torch's default generator.
+        generator: source of the Xavier-uniform initialization; `None` is torch's default generator.
         gradient: `sphere` scores by the direction of a prototype and so has the gradient along the sphere. `raw` scores
             by the weight itself, which `normalize_` keeps at unit length outside autograd: its gradient also has the
             part along the prototype, which changes what Adam does with it (the released code of MARIO, and SwAV).
@@ -145,17 +145,17 @@ class Prototypes(nn.Module):
 
     @torch.no_grad()
     def normalize_(self) -> None:
-        """Scale every prototype to unit length; SwAV does so after each step, which keeps their step size even."""
+        """Scale every prototype to unit length, as SwAV does after each step."""
         self.weight.div_(torch.linalg.vector_norm(self.weight, dim=1, keepdim=True).clamp_min_(1e-12))
 
     @torch.no_grad()
     def assign(self, z: Tensor) -> Tensor:
-        """The nearest prototype [N] of every row: argmax Cᵀz, in which the length of z is of no effect."""
+        """The nearest prototype [N] of every row: argmax Cᵀz; the length of z has no effect."""
         self._check(z)
         return (z @ F.normalize(self.weight, dim=1).t()).argmax(1)
 
     def loss(self, u: Tensor, v: Tensor, tau: float = 1.0, *, iterations: int = 3, temperature: float = 0.1) -> Tensor:
-        """Swapped prediction between two views, their assignments by `sinkhorn`; over ranks as that has it."""
+        """Swapped prediction between two views, with assignments by `sinkhorn`."""
         check_pair(u, v)
         scores_u, scores_v = self(u), self(v)
         q_u = sinkhorn(scores_u, iterations=iterations, temperature=temperature)
@@ -174,13 +174,13 @@ class Prototypes(nn.Module):
         iterations: int = 3,
         temperature: float = 0.1,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """``steps`` steps of ``optimizer`` on `loss` while the embeddings stand still, prototypes kept at unit length.
+        """``steps`` steps of ``optimizer`` on `loss` with fixed embeddings; prototypes keep unit length.
 
-        Returns the scores of u and of v after the last step, and the loss from which that step was taken.
+        Returns the scores of u and of v after the last step, and the loss before it.
 
-        With Z fixed the gradient has a closed form, (softmax(s/τ) − q)ᵀ ẑ / 2Bτ, minus its part along each prototype
-        unless `gradient` is `raw`: two matrix products per step and no graph. Over ranks it is summed, so that all
-        take the same steps.
+        With Z fixed the gradient has a closed form, (softmax(s/τ) − q)ᵀ ẑ / 2Bτ, minus its component along each prototype
+        unless `gradient` is `raw`: two matrix products per step and no autograd graph. Ranks sum it, so that all take
+        the same steps.
         """
         check_pair(u, v)
         check_positive("tau", tau)
@@ -196,7 +196,7 @@ class Prototypes(nn.Module):
         # Cosines are within ±1, so that nothing overflows or underflows unless a temperature is very low.
         direct = exponential_fits(1 / tau, z.dtype)
         bounded = 2 / temperature < 30
-        message = z.new_zeros(self.weight.numel() + 1)  # what ranks sum: the gradient, and the loss of the last step
+        message = z.new_zeros(self.weight.numel() + 1)  # summed over ranks: the gradient, and the loss of the last step
         gradient = message[1:].view_as(self.weight)
         for step in range(steps):
             torch.mm(z, self.weight.t(), out=scores)
@@ -210,7 +210,7 @@ class Prototypes(nn.Module):
                     kernel[part] = sinkhorn(scores[part], iterations=iterations, temperature=temperature)
                 row_u = row_v = kernel.new_ones(rows)
             if step == steps - 1:
-                # Rows of q sum to 1, so that the loss is the mean of log Σ_k e^{s_k/τ} less Σ_k q_k s_k/τ.
+                # Rows of q sum to 1, so that the loss is the mean of log Σ_k e^{s_k/τ} minus Σ_k q_k s_k/τ.
                 met = (scores[:rows] * kernel[rows:]).sum(1) @ row_v + (scores[rows:] * kernel[:rows]).sum(1) @ row_u
             if tau != 1:
                 scores.div_(tau)
@@ -230,7 +230,7 @@ class Prototypes(nn.Module):
             ranks.sum_(message)
             gradient.div_(2 * nodes * tau)
             if step == 0 and not bool(gradient.isfinite().all()):
-                raise MarioError("u and v must be finite, got NaN or infinity among them")
+                raise MarioError("u and v must be finite, got NaN or infinity")
             if self.gradient == "sphere":
                 along = torch.linalg.vecdot(gradient, self.weight)
                 gradient.addcmul_(self.weight, along.unsqueeze(1), value=-1)
@@ -238,14 +238,14 @@ class Prototypes(nn.Module):
             optimizer.step()
             self.normalize_()
         self.weight.grad = None
-        # By node now, in the same memory: faster for what is done with a row.
+        # By node now, in the same memory: faster for operations on rows.
         scores_u, scores_v = torch.mm(z, self.weight.t(), out=scores.t().view(2 * rows, -1)).split(rows)
         return scores_u, scores_v, message[0]
 
     def _check(self, z: Tensor) -> None:
         check_rows("z", z)
         if z.size(1) != self.weight.size(1):
-            raise MarioError(f"z must have {self.weight.size(1)} columns as the prototypes do, got {z.size(1)}")
+            raise MarioError(f"z must have {self.weight.size(1)} columns, like the prototypes, got {z.size(1)}")
 
     def extra_repr(self) -> str:
         return f"clusters={self.weight.size(0)}, dim={self.weight.size(1)}"

@@ -12,14 +12,14 @@ def nt_xent(u: Tensor, v: Tensor, tau: float = 0.5) -> Tensor:
     r"""NT-Xent as in `"Graph Contrastive Learning with Augmentations" <https://arxiv.org/abs/2010.13902>`_ (GraphCL).
 
     With s_ij = cos(u_i, v_j)/τ the loss is the mean over i of −log( e^{s_ii} / Σ_{j≠i} e^{s_ij} ). Unlike SimCLR's and
-    GRACE's, its negatives are of the other view alone, its positive is not in the denominator (so it may be below 0),
-    and it goes one way, from the first view to the second; the authors' code has all three.
+    GRACE's, its negatives are from the other view only, its positive is not in the denominator (so it may be negative),
+    and it is one-directional, from the first view to the second; the authors' code has all three.
 
-    Rows are the graphs of a batch, hundreds of them: the matrix of all pairs is held whole, 4·B² bytes. For the nodes
-    of a graph use :func:`info_nce`, whose memory is linear.
+    Rows are the graphs of a batch, typically hundreds: the matrix of all pairs takes 4·B² bytes. For the nodes of a
+    graph use :func:`info_nce`, whose memory is linear.
 
     Args:
-        u: embeddings [B, d] of the graphs in the first view; rows are scaled to unit length here.
+        u: embeddings [B, d] of the graphs in the first view; rows are scaled to unit length inside.
         v: embeddings of the same graphs in the second view.
         tau: temperature; 0.2 in GraphCL's code.
 

@@ -33,7 +33,7 @@ def alignment(views: Sequence[Tensor]) -> Tensor:
 def worst_case_alignment(views: Sequence[Tensor]) -> Tensor:
     r"""L_align*, MARIO's invariant alignment loss (Definition 2): mean over nodes of max ‖z_i − z'_i‖² over view pairs.
 
-    The supremum over all augmentations is taken over the given views, as in ArCL. Never below `alignment`.
+    The supremum over all augmentations is taken over the given views, as in ArCL. Never lower than `alignment`.
 
     Example:
         >>> import torch

@@ -1,4 +1,4 @@
-"""What every contrast does to the rows it is given: check them, and scale them to unit length."""
+"""Checks of embedding matrices, and rows scaled to unit length."""
 
 import math
 
@@ -37,7 +37,7 @@ def check_clusters(u: Tensor, clusters_u: Tensor, clusters_v: Tensor) -> None:
             raise MarioError(f"{name} must be a tensor of integers, got {given}")
         if clusters.shape != u.shape[:1]:
             raise MarioError(
-                f"{name} must have one cluster a node, shape {tuple(u.shape[:1])}, got {tuple(clusters.shape)}"
+                f"{name} must have one cluster per node, shape {tuple(u.shape[:1])}, got {tuple(clusters.shape)}"
             )
 
 
@@ -48,7 +48,7 @@ def check_positive(name: str, value: float) -> None:
 
 
 def unit_rows(z: Tensor, *, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Rows of unit length, and the factors [N, 1] that made them so; a zero row stays zero (cosine 0 to all).
+    """Rows scaled to unit length, and their factors [N, 1]; a zero row stays zero (cosine 0 to all).
 
     Factors of bfloat16 rows are float32. Not differentiable: `through_unit_rows_` is the other half.
     """
@@ -59,9 +59,9 @@ def unit_rows(z: Tensor, *, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
 
 
 def through_unit_rows_(grad: Tensor, unit: Tensor, factor: Tensor, times: Tensor, dim: int = 1) -> Tensor:
-    """Gradient at the raw rows from the one at the unit rows, in place: times · (g − (g·ẑ) ẑ) / ‖z‖.
+    """Gradient at the raw rows from that at the unit rows, in place: times · (g − (g·ẑ) ẑ) / ‖z‖.
 
-    A row lies along `dim`: with 0 all are transposed, `factor` too.
+    Rows lie along ``dim``; with 0, all arguments are transposed, including ``factor``.
     """
     unit = unit.to(grad.dtype)
     along = torch.linalg.vecdot(grad, unit, dim=dim).unsqueeze(dim)
@@ -69,7 +69,7 @@ def through_unit_rows_(grad: Tensor, unit: Tensor, factor: Tensor, times: Tensor
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
-    """The type for sums over numbers of this type: float32 at least."""
+    """The dtype for sums over numbers of ``dtype``: float32 at least."""
     return torch.promote_types(dtype, torch.float32)
 
 

@@ -10,12 +10,12 @@ from mario.errors import MarioError
 def scaled_cosine_error(x: Tensor, y: Tensor, exponent: float = 3.0) -> Tensor:
     r"""Reconstruction error of `GraphMAE <https://arxiv.org/abs/2205.10803>`_: mean over rows of (1 − cos(x_i, y_i))^γ.
 
-    A row of zeros has cosine 0 to anything, and no gradient: it has no direction to turn.
+    A row of zeros has cosine 0 to anything, and no gradient.
 
     Args:
-        x: ``[nodes, features]``, what was reconstructed.
-        y: What it should be, of the same shape.
-        exponent: γ ≥ 1; the larger it is, the less rows count that are nearly right.
+        x: ``[nodes, features]``, the reconstruction.
+        y: The target, of the same shape.
+        exponent: γ ≥ 1; larger values reduce the weight of rows that are nearly right.
 
     Example:
         >>> scaled_cosine_error(torch.eye(2), torch.tensor([[2.0, 0.0], [1.0, 0.0]]), 2)  # (0² + 1²) / 2

@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 from mario.contrast.rows import check_rows
 from mario.errors import MarioError
 
-# The most numbers of P that exist at once.
+# Entries of P in memory at once, at most.
 _TILE = 2**22
 
 
@@ -21,13 +21,13 @@ def sketch(x: Tensor, rows: int, *, density: float = 1.0, generator: torch.Gener
     X̃ = P X/√k with P [k, n] of independent entries of mean 0 and variance 1, so that E[X̃ᵀX̃] = XᵀX. They are normal, or,
     for a ``density`` below 1, ±1/√density with that probability and else 0 (its Appendix B).
 
-    P is k·n numbers, quadratic in n where k is a share of n. It is therefore drawn a tile of rows at a time, and where
-    it is more than one tile, drawn again in the backward.
+    P has k·n numbers, quadratic in n if k is a fraction of n. It is drawn in tiles of rows, and, if there is more than
+    one, drawn again in the backward pass.
 
     Args:
-        x: matrix [n, d]. Matrices that are to have the same P stand side by side.
+        x: matrix [n, d]. To use the same P for several matrices, concatenate their columns.
         rows: k.
-        density: share of P that is not zero.
+        density: fraction of nonzero entries in P.
         generator: source of P; one seed is drawn from it.
 
     Example:
@@ -70,7 +70,7 @@ class _Sketch(torch.autograd.Function):
 
 
 def _tiles(like: Tensor, nodes: int, rows: int, density: float, seed: int) -> Iterator[tuple[int, Tensor]]:
-    """(first row, rows of P/√k) from ``seed`` alone, with the dtype and device of ``like``."""
+    """(first row, rows of P/√k), a function of ``seed``, with the dtype and device of ``like``."""
     generator = torch.Generator().manual_seed(seed)
     height = max(1, int(_TILE / (nodes * density)))
     for start in range(0, rows, height):
@@ -83,9 +83,9 @@ def _tiles(like: Tensor, nodes: int, rows: int, density: float, seed: int) -> It
 
 
 def _signs(rows: int, columns: int, density: float, generator: torch.Generator) -> Tensor:
-    """±1 with probability ``density`` at every place, independently, at a cost of the places that are taken.
+    """±1 with probability ``density`` at each entry, independently; the cost is that of the nonzero entries.
 
-    The way from one taken place to the next, row after row, is geometric.
+    The gap between nonzero entries, in row-major order, is geometric.
     """
     places = rows * columns
     enough = int(places * density + 8 * math.sqrt(places * density) + 32)  # eight standard deviations

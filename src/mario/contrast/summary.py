@@ -21,7 +21,7 @@ def summarize(h: Tensor, *, squash: bool = True) -> Tensor:
 
 
 def node_summary_loss(real: Tensor, corrupted: Tensor) -> Tensor:
-    r"""Binary cross-entropy of telling nodes from corrupted ones by a discriminator's logits.
+    r"""Binary cross-entropy of a discriminator's logits for real and corrupted nodes.
 
     loss = (mean_i softplus(−real_i) + mean_j softplus(corrupted_j)) / 2, the objective of `"Deep Graph Infomax"
     <https://arxiv.org/abs/1809.10341>`_ (equation 1, negated, with as many corrupted nodes as real ones). It is the
@@ -53,13 +53,13 @@ class Discriminator(nn.Module):
             raise MarioError(f"a discriminator needs a width of at least 1, got {width}")
         self.weight = nn.Parameter(torch.empty(width, width))
         self.bias = nn.Parameter(torch.zeros(1)) if bias else None
-        # The released code draws it as a [1, width, width] tensor, whose fans torch counts otherwise than a matrix's.
+        # The released code draws it as a [1, width, width] tensor, whose fans differ from a matrix's.
         nn.init.xavier_uniform_(self.weight.data.unsqueeze(0))
 
     def forward(self, h: Tensor, summary: Tensor) -> Tensor:
-        """One logit a row."""
+        """One logit per row."""
         _check_widths(h, summary, self.weight.size(0))
-        # W s first: one product with a matrix instead of one for every node.
+        # W s first: one matrix-vector product instead of one per node.
         logits = h @ (self.weight @ summary)
         return logits if self.bias is None else logits + self.bias
 
@@ -82,7 +82,7 @@ class ProjectedDot(nn.Module):
         self.of_node, self.of_summary = _mlp(width), _mlp(width)
 
     def forward(self, h: Tensor, summary: Tensor) -> Tensor:
-        """One logit a row."""
+        """One logit per row."""
         _check_widths(h, summary, self.width)
         logits: Tensor = self.of_node(h) @ self.of_summary(summary)
         return logits

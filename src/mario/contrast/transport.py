@@ -202,9 +202,9 @@ class _Moved(torch.autograd.Function):
 def _blocks(
     sets: tuple[Tensor, Tensor], partners: Tensor, shape: torch.Size, alike: bool
 ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor, Tensor]]:
-    """Blocks of anchors: their numbers, their partners, the nodes of both and where in the cosines each cost stands.
+    """Blocks of anchors: their numbers, their partners, the nodes of both and the index of each cost in the cosines.
 
-    Anchors of about the same size come together, so that there is less to pad. Pairs are innermost in memory, after the
+    Anchors of about the same size come together, to reduce padding. Pairs are innermost in memory, after the
     nodes of both sets: what follows then runs along them.
     """
     u_sets, v_sets = sets[0].t(), sets[1].t()

@@ -1,4 +1,4 @@
-"""Everything needed to go on after a kill as if nothing had happened, in one file."""
+"""Checkpoints: one file with everything needed to resume after a kill."""
 
 import json
 from dataclasses import dataclass, field
@@ -22,8 +22,8 @@ FORMAT = 2
 class Checkpoint:
     """Weights, optimizer state and position.
 
-    The file is a safetensors file whose header holds the position as JSON: one rename makes the whole of it appear,
-    and reading it runs no code.
+    The file is a safetensors file whose header holds the position as JSON. It is renamed into place when complete, and
+    reading it runs no code.
     """
 
     step: int
@@ -53,7 +53,8 @@ class Checkpoint:
                 {k.removeprefix("model."): v for k, v in self.tensors.items() if k.startswith("model.")}
             )
         except RuntimeError as error:
-            raise MarioError(f"the checkpoint is of another model: {str(error).splitlines()[-1].strip()}") from None
+            reason = str(error).splitlines()[-1].strip()
+            raise MarioError(f"the checkpoint belongs to another model: {reason}") from None
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in self.tensors.items():
             if name.startswith("optimizer."):
@@ -62,7 +63,7 @@ class Checkpoint:
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
     def save(self, folder: Path) -> None:
-        """Write ``folder/STEP.safetensors``, then drop all but the newest two."""
+        """Write ``folder/STEP.safetensors``, then remove all but the newest two."""
         position = {"format": FORMAT, "step": self.step, "records": self.records, "extra": self.extra}
         header = {"mario": json.dumps(position)}
         write_whole(folder / f"{self.step:09d}.safetensors", lambda name: save_file(self.tensors, name, header))
@@ -73,7 +74,7 @@ class Checkpoint:
 
     @classmethod
     def newest(cls, folder: Path) -> "Checkpoint | None":
-        """The newest checkpoint that can be read; ``None`` where there is none at all."""
+        """The newest readable checkpoint; ``None`` if there are no checkpoints."""
         files = sorted(folder.glob("*.safetensors"), reverse=True)
         faults = []
         for file in files:
@@ -87,7 +88,7 @@ class Checkpoint:
                 continue
             if header.get("format", 1) != FORMAT:
                 raise MarioError(
-                    f"{file} is of format {header.get('format', 1)}, written by another version of mario, and this one "
+                    f"{file} has format {header.get('format', 1)}, written by another version of mario; this version "
                     f"reads format {FORMAT}: finish the run with that version, or remove {folder} to start it again"
                 )
             return found

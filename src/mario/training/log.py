@@ -1,4 +1,4 @@
-"""The log of a run: one JSON object a line."""
+"""The log of a run: one JSON object per line."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from mario.files import write_text
 
 
 class Log:
-    """Appends to ``path``; what was logged after the step at which a run resumes is dropped first."""
+    """Appends to ``path``, after removing entries beyond the step at which the run resumes."""
 
     def __init__(self, path: Path, resume_at: int = 0) -> None:
         self.path = path
@@ -19,7 +19,7 @@ class Log:
                 try:
                     entry = json.loads(line)
                 except json.JSONDecodeError:
-                    continue  # the line that a kill cut short, or what a failing disk made of it
+                    continue  # a line cut short by a kill, or damaged by a failing disk
                 if isinstance(entry, dict) and entry.get("step", 0) <= resume_at:
                     kept.append(line)
         write_text(path, "".join(f"{line}\n" for line in kept))

@@ -1,4 +1,4 @@
-"""The learning rate as a function of the step alone, so that there is no state to save."""
+"""The learning rate as a function of the step, without state to save."""
 
 import math
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ SCHEDULES = ("constant", "steps", "cosine")
 def learning_rate_factor(
     step: int, total: int, *, schedule: str = "constant", milestones: Sequence[int] = (), warmup: int = 0
 ) -> float:
-    """What the base learning rate is multiplied with at optimizer step ``step`` of ``total``, counted from 0.
+    """The factor of the base learning rate at optimizer step ``step`` of ``total``, counted from 0.
 
     ``steps`` multiplies by 0.1 at every milestone, an optimizer step (the released code of MARIO: after 150);
-    ``cosine`` goes down to zero; ``warmup`` steps of linear rise come before either.
+    ``cosine`` falls to zero; ``warmup`` steps of linear increase precede either.
 
     Example:
         >>> [round(learning_rate_factor(s, 300, schedule="steps", milestones=[150]), 3) for s in (0, 149, 150, 299)]

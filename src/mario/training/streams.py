@@ -1,4 +1,4 @@
-"""Randomness as a function of the step alone, so that there is no state to save and the order of drawing is free."""
+"""Randomness as a function of the step: no state to save, and batches can be drawn in any order."""
 
 import hashlib
 
@@ -10,7 +10,7 @@ BATCH, STEP, DIAGNOSTICS, PRE_SAMPLES = range(4)
 def stream(seed: int, step: int, rank: int, purpose: int) -> torch.Generator:
     """A generator for one ``purpose`` of one step on one rank: the batch, the step's own draws, or diagnostics.
 
-    The four numbers are hashed, as torch's generator looks at the lowest 32 bits of its seed only.
+    The four numbers are hashed, because torch's generator uses only the lowest 32 bits of its seed.
 
     Example:
         >>> torch.randint(1000, (3,), generator=stream(0, 7, 0, BATCH)).tolist()
