@@ -32,6 +32,7 @@ from benchmarks.batches import SETTINGS, count_nodes_of
 from benchmarks.inputs import random_graph
 from benchmarks.measuring import ROOT, parser, save
 from mario import ranks
+from mario.lab.process import AWAKE
 from mario.training.loop import train
 
 MESSAGES = (4, 4_096, 262_144, 2_097_152)
@@ -157,7 +158,7 @@ def main() -> None:
     if given.child:
         os.sched_setaffinity(0, {int(os.environ["MARIO_PIN"])})
         torch.set_num_threads(1)
-        with ranks.running("cpu"):
+        with ranks.running("cpu", awake=AWAKE):
             measured = bare_sums(5) if given.sums else child(given.nodes, given.steps)
         given.child.write_text(json.dumps(measured))
         return

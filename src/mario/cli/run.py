@@ -70,6 +70,7 @@ def run(
 
     from mario import ranks
     from mario.cli.tracking import open_sinks, show
+    from mario.lab.process import AWAKE
     from mario.lab.runs.execute import claim, execute, load_on_ranks, result_of
     from mario.lab.sinks import followed
     from mario.methods.base import choose_device
@@ -89,7 +90,7 @@ def run(
         seed=seed,
     )
     folder = out or Path("runs") / spec.digest
-    with ranks.running(device):
+    with ranks.running(device, awake=AWAKE):
         data = load_on_ranks(spec, root)
         ranks.first(partial(claim, spec, folder))  # before a sink is opened, which may be in the same folder
         with open_sinks(spec, folder, tensorboard, wandb) as sinks:

@@ -11,6 +11,8 @@ _LARGE = 4 * 2**20
 # training step.
 _SPARE = 32 * 2**20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+AWAKE = 0.05
+"""Seconds that a rank waits for a message before it sleeps: as long as the ranks of one step may differ."""
 
 
 @functools.cache
