@@ -44,3 +44,6 @@ from mario.contrast.transport import (
     transport_nce as transport_nce,
     transport_plan as transport_plan,
 )
+from mario.plugins import discover
+
+discover(__name__, __path__, __name__)  # a file of yours may register an estimator

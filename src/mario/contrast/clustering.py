@@ -178,9 +178,9 @@ class Prototypes(nn.Module):
 
         Returns the scores of u and of v after the last step, and the loss before it.
 
-        With Z fixed the gradient has a closed form, (softmax(s/τ) − q)ᵀ ẑ / 2Bτ, minus its component along each prototype
-        unless `gradient` is `raw`: two matrix products per step and no autograd graph. Ranks sum it, so that all take
-        the same steps.
+        With Z fixed the gradient has a closed form, (softmax(s/τ) − q)ᵀ ẑ / 2Bτ, minus its component along each
+        prototype unless `gradient` is `raw`: two matrix products per step and no autograd graph. Ranks sum it, so that
+        all take the same steps.
         """
         check_pair(u, v)
         check_positive("tau", tau)
