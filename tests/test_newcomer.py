@@ -17,17 +17,6 @@ import pytest
 SOURCES = Path(__file__).parents[1] / "src"
 SETTINGS = ("epochs=1", "steps_per_epoch=1", "checkpoints=1", "hidden_channels=8", "probe_epochs=1")
 QUICK = [word for setting in SETTINGS for word in ("--set", setting)]
-    "--set",
-    "epochs=1",
-    "--set",
-    "steps_per_epoch=1",
-    "--set",
-    "checkpoints=1",
-    "--set",
-    "hidden_channels=8",
-    "--set",
-    "probe_epochs=1",
-]
 
 
 class Project:
