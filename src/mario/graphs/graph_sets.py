@@ -59,7 +59,7 @@ def stack_graphs(graphs: Sequence[Data]) -> Data:
 def select_graphs(data: Data, which: Tensor) -> Data:
     """The graphs of a set that ``which`` (int64 ids, in the order wanted, or a bool mask) names, as a set.
 
-    Rows of ``y``, of masks and of whatever else has one row a graph follow. ``n_id`` holds the ids of the nodes in the
+    Rows of ``y``, of masks and of whatever else has one row per graph follow. ``n_id`` holds the ids of the nodes in the
     set that was first cut.
 
     Example:
