@@ -1,8 +1,6 @@
 """Methods by name."""
 
-import difflib
-
-from mario.errors import MarioError
+from mario.errors import MarioError, nearest
 from mario.methods.base import REGISTRY, Method, hosts
 from mario.methods.recipe import with_recipe
 
@@ -14,11 +12,11 @@ def find(name: str) -> type[Method]:
         return REGISTRY[base]
     if base in REGISTRY and recipe == "mario":
         return with_recipe(REGISTRY[base])
-    near = difflib.get_close_matches(name, REGISTRY, n=1)
-    meant = f"; did you mean '{near[0]}'?" if near else ""
+    meant = nearest(name, REGISTRY)
     over = ", ".join(hosts())
     raise MarioError(
-        f"there is no method '{name}'; there are {', '.join(sorted(REGISTRY))}, and HOST+mario over {over}{meant}"
+        f"there is no method '{name}'; there are {', '.join(sorted(REGISTRY))}, and HOST+mario over {over}"
+        f"{meant and f'; {meant}'}"
     )
 
 
