@@ -59,8 +59,8 @@ def stack_graphs(graphs: Sequence[Data]) -> Data:
 def select_graphs(data: Data, which: Tensor) -> Data:
     """The graphs of a set that ``which`` (int64 ids, in the order wanted, or a bool mask) names, as a set.
 
-    Rows of ``y``, of masks and of whatever else has one row per graph follow. ``n_id`` holds the ids of the nodes in the
-    set that was first cut.
+    ``y``, masks and all other tensors with one row per graph are selected too. ``n_id`` holds the node ids in the
+    original set.
 
     Example:
         >>> two = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]]), batch=torch.tensor([0, 0, 1]))

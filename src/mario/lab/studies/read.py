@@ -55,8 +55,8 @@ def find_study(name: str) -> Study:
     if name not in study_names():
         meant = nearest(name, study_names())
         raise MarioError(
-            f"there is no study '{name}'; {meant and f'{meant} '}choose {', '.join(study_names())}, all (the paper's), or your own "
-            "file that ends in .toml"
+            f"there is no study '{name}'; {meant and f'{meant} '}choose {', '.join(study_names())}, all (the paper's), "
+            "or your own file that ends in .toml"
         )
     text = (files("mario.lab") / "studies" / f"{name}.toml").read_text(encoding="utf-8")
     return read_study(name, text, f"{name}.toml")
