@@ -69,7 +69,6 @@ def frame(results: Iterable[RunResult]) -> "DataFrame":
     """A DataFrame with one row per result and the columns of :data:`COLUMNS`.
 
     Example:
-        >>> from mario.lab.frame import frame
         >>> frame([]).columns[:4].tolist()
         ['digest', 'folder', 'dataset', 'domain']
     """

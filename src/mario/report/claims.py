@@ -104,7 +104,6 @@ def claims(collected: Iterable[Collected]) -> list[Claim]:
     """Every claim of ``claims.toml``, in order, judged by these studies.
 
     Example:
-        >>> from mario.report import claims
         >>> [(claim.name, claim.verdict) for claim in claims([])][:2]
         [('mario-above-grace', 'not run'), ('mario-above-grace-everywhere', 'not run')]
     """

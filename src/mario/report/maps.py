@@ -192,7 +192,6 @@ def points(found: MapData) -> dict[str, Any]:
     """The map as plain lists for JSON; the longer side of the plane goes from 0 to 10,000.
 
     Example:
-        >>> from mario.report.maps import MapData, points
         >>> one = np.zeros(2, dtype=int)
         >>> xy = np.array([[-30.0, 0.0], [10.0, 4.0]])
         >>> some = MapData(one, xy, one, one, one, one, np.array([[2]]), np.array([[1]]), "node")

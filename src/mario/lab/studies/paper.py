@@ -52,7 +52,6 @@ def cells() -> tuple[PrintedCell, ...]:
     """Every cell of Tables 2, 3, 4, 5, 7 and 8 of the paper, in order.
 
     Example:
-        >>> from mario.lab.studies.paper import cells
         >>> sorted({cell.figure.table for cell in cells()})
         ['Table 2', 'Table 3', 'Table 4', 'Table 5', 'Table 7', 'Table 8']
     """

@@ -25,7 +25,6 @@ def embedded(value: Any) -> Markup:
     """JSON that is safe inside a ``script`` element, with any content in its strings.
 
     Example:
-        >>> from mario.report.page.data import embedded
         >>> print(embedded({"name": "</script>", "score": float("nan")}))
         {"name":"\\u003c/script>","score":null}
     """

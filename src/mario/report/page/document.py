@@ -68,7 +68,6 @@ def write_report(
         >>> from mario.lab.studies.collect import collect
         >>> from mario.lab.studies.plan import make_plan
         >>> from mario.lab.studies.read import find_study
-        >>> from mario.report import write_report
         >>> folder = Path(tempfile.mkdtemp())
         >>> plan = make_plan(find_study("ablation"), datasets=["good-cbas"], seeds=1)
         >>> page = write_report(folder / "report.html", [collect(plan, folder)], title="Nothing run yet")

@@ -40,7 +40,6 @@ def label_counts(data: Any) -> list[Counts]:
         >>> step = torch.arange(1, 50).repeat(2)
         >>> y = torch.cat([torch.ones(49), -torch.ones(49)]).long()
         >>> graph = Data(x=torch.ones(98, 1), edge_index=torch.zeros(2, 0).long(), y=y, time_step=step)
-        >>> from mario.report.pictures.label_rates import label_counts
         >>> counts = label_counts(elliptic_graph(graph))
         >>> counts[0], counts[-1].name
         (Counts(name='Tr', nodes=10, labeled=5, positive=5), 'T9')
@@ -57,8 +56,6 @@ def label_rates(counts: Sequence[Counts], *, title: str = "") -> Drawing:
     """Two bars per split: the share of nodes that have a label, and the share of those that are positive.
 
     Example:
-        >>> from mario.report.pictures import label_rates
-        >>> from mario.report.pictures.label_rates import Counts
         >>> label_rates([Counts("Tr", 100, 20, 5), Counts("T1", 50, 10, 1)]).description
         'Percent of nodes with a label, and of those the positive ones. Tr: 20.0 and 25.0. T1: 20.0 and 10.0.'
     """

@@ -54,8 +54,6 @@ def embedding_maps(maps: Sequence[Map], *, title: str = "") -> Drawing:
     equal shares of the nodes.
 
     Example:
-        >>> import numpy as np
-        >>> from mario.report.pictures.maps import Map, embedding_maps
         >>> xy, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 3
         >>> embedding_maps([Map("grace", xy, y, np.arange(20) % 2, np.arange(20) > 9)]).description
         'grace: 20 nodes, 10 of them out of distribution, 3 classes, 2 domains.'
@@ -90,8 +88,6 @@ def id_and_ood_maps(maps: Sequence[Map], *, title: str = "") -> Drawing:
     Both panels of a map have one scale, so that a place above is the same place below.
 
     Example:
-        >>> import numpy as np
-        >>> from mario.report.pictures.maps import Map, id_and_ood_maps
         >>> xy, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 3
         >>> id_and_ood_maps([Map("grace", xy, y, y, np.arange(20) > 9)]).title
         'Maps of the embeddings, ID and OOD apart'

@@ -38,7 +38,6 @@ def register_picture(name: str) -> Callable[[Sketches], Sketches]:
 
     Example:
         >>> from mario.report.pictures.picture import COLUMN, Drawing, sheet
-        >>> from mario.report.pictures.registry import Sketch, register_picture
         >>> def seconds(runs):
         ...     with sheet(COLUMN, 2.0) as figure:
         ...         figure.subplots().hist(runs["seconds"])

@@ -123,7 +123,6 @@ def entries(study: Collected) -> list[Entry]:
         >>> from mario.lab.studies.collect import collect
         >>> from mario.lab.studies.plan import make_plan
         >>> from mario.lab.studies.read import find_study
-        >>> from mario.report import entries
         >>> plan = make_plan(find_study("other-methods"), datasets=["good-cbas"], seeds=2)
         >>> for entry in entries(collect(plan, Path("no runs yet"))):
         ...     print(entry.label, entry.n, entry.asked, entry.ood.paper, entry.against)
@@ -284,8 +283,6 @@ def best_two(summaries: Mapping[str, Summary | None]) -> dict[str, int]:
     """Which labels are best (1) and second (2), by the mean as it is printed; equal means share a place.
 
     Example:
-        >>> from mario.lab.statistics.paired import summarize
-        >>> from mario.report.tables.entries import best_two
         >>> best_two({"a": summarize([0.9]), "b": summarize([0.80001]), "c": summarize([0.8]), "d": None})
         {'a': 1, 'b': 2, 'c': 2}
         >>> best_two({"a": summarize([0.9])})
