@@ -19,7 +19,6 @@ from mario.lab.runs.execute import finish, load_data
 from mario.lab.spec import RunSpec
 from mario.lab.tune import (
     objective as objective_module,
-    plan as plan_module,
     study as study_module,
     work as work_module,
 )
@@ -407,13 +406,15 @@ def test_what_is_wrong_is_named_before_anything_begins(tmp_path: Path, asked: di
 def test_a_dataset_without_the_set_to_choose_by(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: list[str], message: str
 ) -> None:
-    def without(spec: RunSpec, root: Path | None = None) -> Any:
-        data = load_data(spec, root)
+    load = Case.load
+
+    def without(case: Case, **where: Any) -> Any:
+        data = load(case, **where)
         for name in gone:
             del data[f"{name}_mask"]
         return data
 
-    monkeypatch.setattr(plan_module, "load_data", without)
+    monkeypatch.setattr(Case, "load", without)
     with pytest.raises(MarioError, match=message):
         next(tune(plan(tmp_path)))
     assert not list(tmp_path.iterdir())

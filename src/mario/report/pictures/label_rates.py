@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mario.datasets import load_dataset
 from mario.errors import MarioError
 from mario.report.pictures.palette import BLUE, HATCHES, VERMILLION
 from mario.report.pictures.picture import PAGE, Drawing, sheet
@@ -108,6 +107,5 @@ def sketches(study: "Collected", root: Path | None) -> Iterator[Sketch]:
 
 
 def _of_case(case: "Case", root: Path | None) -> Drawing:
-    where: dict[str, Any] = {"domain": case.domain, "shift": case.shift, "setting": case.setting}
-    data = load_dataset(case.dataset, **where, root=root, download=False)
+    data = case.load(root=root, download=False)
     return label_rates(label_counts(data), title=f"Label rates of {case.dataset}")
