@@ -128,13 +128,7 @@ def finish(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") -> 
     """Complete a run and return its result."""
     for _ in execute(spec, data, folder, device=device):
         pass
-    return ranks.first(partial(result_of, folder))
-
-
-def result_of(folder: Path) -> RunResult:
-    """The result in ``folder``, or the error that explains why there is none."""
-    path = folder / "result.json"
-    return RunResult.from_dict(read_json(path), str(path), folder)
+    return ranks.first(partial(RunResult.read, folder))
 
 
 def claim(spec: RunSpec, folder: Path) -> None:

@@ -53,6 +53,7 @@ def draw(
                 case=sketch.case,
                 title=drawing.title,
                 description=drawing.description,
+                width=drawing.figure.get_figwidth(),
                 svg=to_svg(drawing.figure, name=name, title=drawing.title, description=drawing.description),
                 paths=tuple(save_picture(drawing.figure, folder / name, title=drawing.title)),
             )

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mario.errors import MarioError
-from mario.evaluation import SETS
 from mario.report import maps as run_maps
 from mario.report.pictures.palette import COLORS, MARKERS, ORDERED
 from mario.report.pictures.picture import COLUMN, PAGE, Drawing, sheet
@@ -227,6 +226,5 @@ def _of_case(
     drawn = []
     for row, folder in run_maps.mapped_runs(plan, case).items():
         found = run_maps.map_of(folder, root)
-        ood = np.isin(found.split, [place for place, name in enumerate(SETS) if name.startswith("ood")])
-        drawn.append(Map(row, found.xy, found.y, found.domain, ood))
+        drawn.append(Map(row, found.xy, found.y, found.domain, found.ood))
     return draw(drawn, title=title)

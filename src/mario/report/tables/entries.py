@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mario.errors import MarioError
 from mario.lab.case import Case
+from mario.lab.frame import SCORES
 from mario.lab.runs.job import Job
 from mario.lab.statistics.paired import (
     BySplit,
@@ -33,7 +34,6 @@ LEVEL = 0.05
 
 _PRINTED = {"id_test": "id", "ood_test": "ood"}
 """The scores that the paper prints, by its columns."""
-_SCORES = ("id_test", "ood_test", "ood_test_by_id_val", "gap")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +175,7 @@ def _entry(plan: Plan, case: CollectedCase, jobs: Sequence[Job], runs: "DataFram
         supervised=_supervised(job.spec.method),
         asked=asked,
         n=len(runs),
-        scores={name: _score(runs, name, _printed(plan, where, job, encoder, name)) for name in _SCORES},
+        scores={name: _score(runs, name, _printed(plan, where, job, encoder, name)) for name in SCORES},
         groups={
             name: Score(ours=summarize([found[name] for found in runs["groups"] if name in found])) for name in groups
         },
@@ -195,16 +195,7 @@ def _printed(plan: Plan, case: Case, job: Job, encoder: str, score: str) -> Figu
     """The paper's figure for a row, from the table of the plan if that has it."""
     if job.paper is None or score not in _PRINTED:
         return None
-    return paper.figure(
-        dataset=case.dataset,
-        domain=case.domain,
-        shift=case.shift,
-        setting=case.setting,
-        method=job.paper,
-        encoder=encoder,
-        column=_PRINTED[score],
-        table=plan.paper,
-    )
+    return paper.figure(case, job.paper, _PRINTED[score], encoder=encoder, table=plan.paper)
 
 
 def _why(case: CollectedCase, label: str, lacking: int) -> str:
