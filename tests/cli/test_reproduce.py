@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from forked import mario
 from lab import results
 from lab.results import write
 from mario.cli import main
@@ -152,6 +153,17 @@ def test_two_studies_share_runs(call: Call, tmp_path: Path) -> None:
     assert code == 0
     assert "good-cbas-concept: 6 runs of random-init; plain; slim; 6 shared with tiny" in said
     assert "in all 8 runs" in said
+
+
+def test_runs_and_trials_that_go_well_write_nothing_to_stderr(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY.replace("seeds = 2", "seeds = 1"))
+    words = ("--datasets", "good-cbas-concept", "--methods", "plain", "--out", "runs")
+    done = mario("reproduce", "tiny.toml", *words, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    tiny = ("hidden_channels=8", "num_layers=1", "epochs=1", "steps_per_epoch=1", "probe_epochs=2", "checkpoints=1")
+    fixed = [word for text in tiny for word in ("--set", text)]
+    done = mario("tune", "good-cbas", "--method", "grace", *fixed, "--only", "lr", "--trials", "1", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_failed_run_stops_no_other_and_is_retried_only_on_demand(call: Call, tmp_path: Path) -> None:
