@@ -198,7 +198,7 @@ def test_what_does_not_exist_is_named_with_what_does(call: Call, tmp_path: Path)
         (("ablation", "--datasets", "good-cbas,cora"), "'cora'; choose from good-cora, good-cora-word-concept"),
         (("ablation", "--methods", "grace"), "no row of ablation is called 'grace'; choose from mario, mario w/o ad"),
         (("table-concept", "--methods", "graace"), "'graace'"),
-        (("pie.toml",), "show must be any of table, "),
+        (("pie.toml",), "unknown show 'pie'; use one of table, "),
         (("photo", "graph-classification", "--datasets", "dd-200", "--methods", "dgi"), "no case has both"),
         (("tiny.toml", "--launcher", "carrier-pigeon"), "there is no launcher 'carrier-pigeon'"),
         (("tiny.toml", "--dry-run", "--launcher", "carrier-pigeon"), "there is no launcher 'carrier-pigeon'"),

@@ -228,4 +228,4 @@ def test_a_name_that_is_no_picture_is_said(tmp_path: Path) -> None:
     assert names(draw(study(("pie", "curves"), case("a", RUNS)), tmp_path, complain=said.append)) == [
         f"mine-curves-a{REST}"
     ]
-    assert said[0].startswith("no picture mine-pie: show must be any of table, validation, bars, boxes, ")
+    assert said[0].startswith("no picture mine-pie: unknown show 'pie'; use one of table, validation, bars, boxes, ")

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mario.errors import MarioError
+from mario.graphs.rules import choose
 from mario.plugins import discover
 from mario.report.pictures.picture import Drawing
 
@@ -59,7 +59,7 @@ def find_picture(name: str) -> Sketches:
     """The picture called ``name``."""
     _load()
     if name not in _REGISTRY:
-        raise MarioError(f"show must be any of {', '.join([*TABLES, *sorted(_REGISTRY)])}, got {name!r}")
+        choose("show", name, (*TABLES, *sorted(_REGISTRY)))
     return _REGISTRY[name]
 
 
