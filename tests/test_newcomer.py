@@ -1,7 +1,7 @@
 """Additions as a newcomer makes them: to a copy of the sources, each touching only the files it names.
 
-A method, a dataset, a launcher and an estimator have tests of their own with more in them: ``test_new_method.py``,
-``test_new_dataset.py``, ``test_launcher.py``, ``test_new_estimator.py``.
+A method, a dataset and an estimator have tests of their own with more in them: ``test_new_method.py``,
+``test_new_dataset.py``, ``test_new_estimator.py``.
 """
 
 import filecmp

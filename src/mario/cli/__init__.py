@@ -2,14 +2,13 @@
 
 import os
 import sys
-import warnings
 from typing import Annotated
 
 import typer
 
 from mario.cli import data, demo, methods, report, reproduce, run, tune
 from mario.errors import MarioError, RunFailedError
-from mario.lab.process import return_freed_memory
+from mario.lab.process import prepare_process
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -53,8 +52,7 @@ def main() -> None:
     """The ``mario`` command: one line per error, exit codes as in the help."""
     debug = "--debug" in sys.argv
     sys.argv[1:] = [word for word in sys.argv[1:] if word != "--debug"]
-    warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")  # torch, once per process
-    return_freed_memory()
+    prepare_process()
     try:
         app()
     except MarioError as error:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mario.files import read_json
 from mario.lab.from_json import from_json
 from mario.lab.spec import RunSpec
 
@@ -143,6 +144,12 @@ class RunResult:
             "faults": list(self.faults),
             "model": "last",  # model.safetensors is the last checkpoint
         }
+
+    @classmethod
+    def read(cls, folder: Path) -> "RunResult":
+        """The result in the folder of a run, or the error that explains why there is none."""
+        path = folder / "result.json"
+        return cls.from_dict(read_json(path), str(path), folder)
 
     @classmethod
     def from_dict(cls, written: Any, where: str = "the result", folder: Path | None = None) -> "RunResult":

@@ -15,7 +15,6 @@ def render(template: str, **values: Any) -> Markup:
     """Fill ``templates/{template}.html.j2`` with ``values``.
 
     Example:
-        >>> from mario.report.html import render
         >>> from mario.report.tables.table import TableColumn, Table
         >>> table = Table(name="mine", title="<script>", columns=(TableColumn(head="method"),), lines=())
         >>> "&lt;script&gt;" in render("table", table=table)
@@ -33,7 +32,6 @@ def file_name(text: str) -> str:
     """``text`` as the name of a file.
 
     Example:
-        >>> from mario.report.html import file_name
         >>> file_name("Table 2: all/methods")
         'Table-2-all-methods'
     """

@@ -2,7 +2,6 @@
 
 import platform
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -14,7 +13,6 @@ from torch_geometric.data import Data
 
 import mario
 from mario import ranks
-from mario.datasets import load_dataset
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate, evaluate_many, invariance, report
 from mario.files import read_json, write_json
@@ -29,23 +27,8 @@ from mario.training import Epoch, pauses, train
 
 
 def load_data(spec: RunSpec, root: Path | str | None = None, *, download: bool = True) -> Data:
-    """The graph of a run. Its known faults are in ``data.faults``; the caller shows them.
-
-    Args:
-        root: folder of raw files to look in first.
-        download: whether to fetch missing files; without it they are an error.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*data.faults has the details")
-        return load_dataset(
-            spec.case.dataset,
-            domain=spec.case.domain,
-            shift=spec.case.shift,
-            setting=spec.case.setting,
-            split_seed=spec.split_seed,
-            root=root,
-            download=download,
-        )
+    """The graph of a run: see :meth:`mario.lab.Case.load`."""
+    return spec.case.load(split_seed=spec.split_seed, root=root, download=download)
 
 
 def load_on_ranks(spec: RunSpec, root: Path | str | None = None) -> Data:
@@ -145,13 +128,7 @@ def finish(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") -> 
     """Complete a run and return its result."""
     for _ in execute(spec, data, folder, device=device):
         pass
-    return ranks.first(partial(result_of, folder))
-
-
-def result_of(folder: Path) -> RunResult:
-    """The result in ``folder``, or the error that explains why there is none."""
-    path = folder / "result.json"
-    return RunResult.from_dict(read_json(path), str(path), folder)
+    return ranks.first(partial(RunResult.read, folder))
 
 
 def claim(spec: RunSpec, folder: Path) -> None:

@@ -83,7 +83,7 @@ def _look(folder: Path, mine: bool) -> Found:
         raise MarioError(f"{folder} is a file and not a folder")
     path = folder / "result.json"
     if path.exists():
-        result = RunResult.from_dict(read_json(path), str(path), folder)
+        result = RunResult.read(folder)
         _check_digest(result.spec, path)
         return Found(DONE, result=result)
     if not mine and (who := holder(folder)):

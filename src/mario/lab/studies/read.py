@@ -44,7 +44,6 @@ def find_study(name: str) -> Study:
     """The study called ``name``, or the one in the file ``name`` if that ends in ``.toml``.
 
     Example:
-        >>> from mario.lab.studies.read import find_study
         >>> study = find_study("ablation")
         >>> study.paper, [row.label for row in study.rows]
         ('Table 4', ['mario', 'mario w/o ad', 'mario w/o cmi', 'mario w/o cmi, ad'])

@@ -6,7 +6,7 @@ from typing import Any
 
 from mario.errors import MarioError
 from mario.lab.case import Case
-from mario.lab.presets import Evaluation, complete_settings, file_settings
+from mario.lab.presets import complete_settings, file_settings, settings_of
 from mario.lab.runs.job import Job
 from mario.lab.spec import RunSpec
 from mario.methods import find
@@ -180,12 +180,10 @@ def matched_settings(method: str, case: Case, reference: str = "mario") -> dict[
 
     A supervised method keeps its own: it has another loss and needs another learning rate.
     """
-    cls = find(method)
-    if cls.supervised:
+    if find(method).supervised:
         return file_settings(method, case.dataset, case.domain, case.shift)
-    known = {f.name for f in cls.fields()} | set(Evaluation.__dataclass_fields__)
     preset = file_settings(reference, case.dataset, case.domain, case.shift)
-    return {k: v for k, v in preset.items() if k in known}
+    return {k: v for k, v in preset.items() if k in settings_of(method)}
 
 
 def row_spec(case: StudyCase, schedule: Schedule, row: StudyRow) -> RunSpec:

@@ -73,7 +73,6 @@ def curves(runs: "DataFrame", *, rows: Sequence[str] | None = None, legend: bool
     Example:
         >>> import pandas as pd
         >>> from mario.lab.result import CurvePoint
-        >>> from mario.report.pictures import curves
         >>> scores = {"train": 0.9, "id_val": 0.8, "id_test": 0.8, "ood_val": 0.7, "ood_test": 0.6}
         >>> curve = tuple(CurvePoint(step, scores) for step in (10, 20))
         >>> curves(pd.DataFrame({"method": ["grace"], "metric": "accuracy", "curve": [curve]})).title

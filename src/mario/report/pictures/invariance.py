@@ -33,7 +33,6 @@ def invariance_curves(runs: "DataFrame", *, rows: Sequence[str] | None = None, t
     Example:
         >>> import pandas as pd
         >>> from mario.lab.result import CurvePoint
-        >>> from mario.report.pictures import invariance_curves
         >>> curve = tuple(CurvePoint(s, {"align_mean": 0.1 * s, "align_worst": 0.2 * s}) for s in (1, 2))
         >>> invariance_curves(pd.DataFrame({"method": ["mario"], "curve": [curve]})).description
         'At the last checkpoint, average and worst case: mario 0.200 and 0.400.'

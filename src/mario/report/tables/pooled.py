@@ -42,7 +42,6 @@ def pool(runs: "DataFrame", label: str, against: str, *, score: str = "ood_test"
 
     Example:
         >>> from mario.lab.studies.collect import labeled_frame
-        >>> from mario.report import pool
         >>> pool(labeled_frame([]), "mario", "grace") is None
         True
     """
@@ -72,8 +71,6 @@ def reachable(tests: Sequence[Paired | None], level: float = 0.05) -> int:
     """How many of ``tests`` could fall below ``level`` after Holm's correction if all their pairs had one sign.
 
     Example:
-        >>> from mario.lab.statistics.paired import paired
-        >>> from mario.report.tables.pooled import reachable
         >>> five, nine = paired([0.9] * 5, [0.8] * 5), paired([0.9] * 9, [0.8] * 9)
         >>> reachable([five, five]), reachable([nine, five]), reachable([nine] * 12), reachable([nine] * 13)
         (0, 1, 12, 0)

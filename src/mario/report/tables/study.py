@@ -34,7 +34,6 @@ def study_table(study: Collected, *, detail: bool = False) -> Table:
         >>> from mario.lab.studies.collect import collect
         >>> from mario.lab.studies.plan import make_plan
         >>> from mario.lab.studies.read import find_study
-        >>> from mario.report import study_table
         >>> plan = make_plan(find_study("ablation"), datasets=["good-cbas"], seeds=1)
         >>> table = study_table(collect(plan, Path("no runs yet")))
         >>> [line.label for line in table.lines], [column.head for column in table.columns]
