@@ -6,11 +6,10 @@
 import dataclasses
 import os
 import shutil
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -24,40 +23,15 @@ from mario.graphs import check_graph, training_graph
 from mario.graphs.fingerprint import fingerprint
 from mario.graphs.paging import mapping_of, release
 from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk, Sampler
-from mario.methods.estimator import Estimator, documented
+from mario.methods.estimator import Estimator
 from mario.methods.parts import described, fresh
 from mario.methods.progress import with_progress
+from mario.methods.registry import systems
 from mario.methods.saving import save
 from mario.methods.settings import setting
 from mario.training import SCHEDULES, Epoch, train
 
-REGISTRY: dict[str, type["Method"]] = {}
 _CLUSTER = 200  # nodes per cluster, about
-M = TypeVar("M", bound="Method")
-
-
-def hosts() -> list[str]:
-    """The methods that the recipe can be laid over."""
-    return sorted(name for name, cls in REGISTRY.items() if cls.host)
-
-
-def register(name: str) -> Callable[[type[M]], type[M]]:
-    """Make a method known by ``name`` to the command line, the tests and the tables."""
-
-    def keep(cls: type[M]) -> type[M]:
-        # The same class may come twice: a file that is run and imported, or collected by a test runner.
-        if name in REGISTRY and _origin(REGISTRY[name]) != _origin(cls):
-            raise MarioError(f"a method is already registered as '{name}': {REGISTRY[name].__name__}")
-        cls.name, cls.description = name, cls.__doc__ or ""
-        cls.__doc__ = documented(cls, cls.description)
-        REGISTRY[name] = cls
-        return cls
-
-    return keep
-
-
-def _origin(cls: type) -> tuple[str | None, str]:
-    return getattr(sys.modules.get(cls.__module__), "__file__", None), cls.__qualname__
 
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
@@ -327,10 +301,10 @@ class Method(Estimator, nn.Module):
         """Raise a :class:`MarioError` that names the methods for ``level`` if this is not one of them."""
         if level not in cls.levels:
             what = "a set of graphs" if level == "graph" else "data whose nodes are classified"
-            able = [name for name, other in REGISTRY.items() if level in other.levels]
-            able += [f"{name}+mario" for name in hosts() if name in able and name != "grace"]
             hint = "" if level == "graph" else "; torch_geometric's Batch.from_data_list makes a set of graphs"
-            raise MarioError(f"{cls.name} embeds {cls.levels[0]}s; {what} needs one of {', '.join(sorted(able))}{hint}")
+            raise MarioError(
+                f"{cls.name} embeds {cls.levels[0]}s; {what} needs one of {', '.join(sorted(systems(level)))}{hint}"
+            )
 
     def check_fitted(self) -> None:
         """Raise a :class:`MarioError` unless :meth:`fit` was called."""

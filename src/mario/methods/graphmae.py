@@ -11,7 +11,8 @@ from torch_geometric.nn import GATConv
 from mario.contrast import scaled_cosine_error
 from mario.encoders import propagation_of
 from mario.encoders.apply import dense, encode
-from mario.methods.base import Method, register
+from mario.methods.base import Method
+from mario.methods.registry import register
 from mario.methods.settings import setting
 from mario.views import DropEdges
 

@@ -15,9 +15,10 @@ from mario.contrast.estimators import Names
 from mario.encoders.norm import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
-from mario.methods.base import Method, hosts, register
+from mario.methods.base import Method
 from mario.methods.estimator import documented
 from mario.methods.grace import GRACE
+from mario.methods.registry import hosts, register
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView, embeddings
 from mario.views import AdversarialFeatures

@@ -15,8 +15,8 @@ from mario.errors import MarioError
 from mario.graphs.csr import CSR
 from mario.graphs.subgraph import count_nodes, csr as sparse_csr, select_rows
 from mario.graphs.walks import draw_distinct, random_step
-from mario.methods.base import register
 from mario.methods.parts import Transform, check_same_nodes, view_of
+from mario.methods.registry import register
 from mario.methods.settings import setting
 from mario.methods.two_view import DropAndMask, Projecting, Side, embeddings
 from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from mario.errors import MarioError
 from mario.files import write_whole
 from mario.methods.parts import PARTS, Transform, described, is_object, match
+from mario.methods.registry import find
 
 if TYPE_CHECKING:
     from mario.methods.base import Method
@@ -65,8 +66,6 @@ def load(
         ...     mario.load(f"{folder}/model.safetensors", encoder=GCN(4, 16, num_layers=2)).transform(data).shape
         torch.Size([700, 16])
     """
-    from mario.methods.registry import find  # which imports this
-
     path = Path(path)
     header, tensors = _read(path)
     try:

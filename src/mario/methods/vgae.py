@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario.encoders.apply import encode, takes
-from mario.methods.base import register
 from mario.methods.gae import GAE
+from mario.methods.registry import register
 from mario.methods.settings import setting
 
 _LARGEST_LOG_STD = 10.0  # as in PyG: e^10 is far beyond any useful posterior, and its square is still finite
