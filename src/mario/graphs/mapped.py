@@ -123,7 +123,7 @@ def write_array(path: Path, dtype: Any, shape: Sequence[int], parts: Iterable[np
 
 
 def finish_folder(home: Path, arrays: Sequence[str], plain: dict[str, Any], *, symmetric: bool) -> None:
-    """Check the arrays, then write ``graph.json``, which makes the folder a graph."""
+    """Check the arrays, then write ``graph.json``, without which the folder is no graph."""
     tensors = {key: map_array(home / f"{key}.npy") for key in arrays}
     x, edge_index, starts = (tensors[key] for key in _GRID)
     _check_shapes(x, edge_index, starts)

@@ -23,19 +23,19 @@ from mario.graphs import check_graph, training_graph
 from mario.graphs.fingerprint import fingerprint
 from mario.graphs.paging import mapping_of, release
 from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk, Sampler
-from mario.methods.estimator import Estimator
 from mario.methods.parts import described, fresh
 from mario.methods.progress import with_progress
 from mario.methods.registry import systems
 from mario.methods.saving import save
 from mario.methods.settings import setting
+from mario.methods.with_settings import WithSettings
 from mario.training import SCHEDULES, Epoch, train
 
 _CLUSTER = 200  # nodes per cluster, about
 
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
-class Method(Estimator, nn.Module):
+class Method(WithSettings, nn.Module):
     """An estimator of embeddings: ``fit``, ``transform``, ``save``, ``load``.
 
     A subclass declares its hyper-parameters as fields, makes its networks in :meth:`build` and says in :meth:`step` how

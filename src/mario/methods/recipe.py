@@ -16,11 +16,11 @@ from mario.encoders.norm import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
 from mario.methods.base import Method
-from mario.methods.estimator import documented
 from mario.methods.grace import GRACE
 from mario.methods.registry import hosts, register
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView, embeddings
+from mario.methods.with_settings import documented
 from mario.views import AdversarialFeatures
 
 
@@ -127,7 +127,7 @@ class WithRecipe(TwoView):
             def perturbed(view: Data) -> Tensor:
                 moved = self.lean_encode(view, generator)
                 noted.again()
-                return self._less_conditional(contrast, moved, reached, known)
+                return self._minus_conditional(contrast, moved, reached, known)
 
             losses = adversary.ascend(perturbed, [alpha], generator)
             finish()
@@ -136,9 +136,9 @@ class WithRecipe(TwoView):
 
     def robust_loss(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         """L_rob = L_MI − γ·L_CMI."""
-        return self._less_conditional(lambda a: self.contrast(a, beta, generator), alpha, beta)
+        return self._minus_conditional(lambda a: self.contrast(a, beta, generator), alpha, beta)
 
-    def _less_conditional(
+    def _minus_conditional(
         self, contrast: Callable[[Side], Tensor], alpha: Side, beta: Side, clusters_beta: Tensor | None = None
     ) -> Tensor:
         if not self.conditional:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from mario.errors import MarioError
-from mario.methods.estimator import documented
+from mario.methods.with_settings import documented
 from mario.plugins import same_source
 
 if TYPE_CHECKING:
