@@ -184,6 +184,7 @@ class Method(WithSettings, nn.Module):
     ) -> None:
         """Make the networks with weights drawn from ``seed``, leaving torch's default generator as it was."""
         self.in_channels_, self.num_classes_, self.edge_channels_ = in_channels, num_classes, edge_channels
+        self.fitted_params_ = self.get_params()  # `set_params` changes what the next fit uses
         for earlier in (self._modules, self._parameters, self._buffers):
             earlier.clear()  # parts of an earlier fit with other settings
         with torch.random.fork_rng(devices=[]):
@@ -215,8 +216,9 @@ class Method(WithSettings, nn.Module):
         # Of a graph on disk nothing stays in memory: training may go on with batches.
         if mapping_of(graph.edge_index) is not None:
             forget(graph.edge_index)
-        for part in (graph.x, graph.edge_index):
-            release(part)
+        for key in ("x", "edge_index", *EDGE_INPUTS):
+            if key in graph:
+                release(graph[key])
         return z
 
     def embeddable(self, data: Data) -> Data:

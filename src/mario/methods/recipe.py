@@ -17,7 +17,7 @@ from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
 from mario.methods.base import Method
 from mario.methods.grace import GRACE
-from mario.methods.registry import hosts, register
+from mario.methods.registry import REGISTRY, hosts, register
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView, embeddings
 from mario.methods.with_settings import documented
@@ -319,6 +319,14 @@ def Recipe(host: TwoView, **settings: Any) -> TwoView:  # noqa: N802 (it reads a
 
 
 _OVER: dict[type[Method], type[Method]] = {GRACE: MARIO}
+
+
+def __getattr__(name: str) -> Any:
+    """``COSTAWithRecipe`` and so on: pickle looks for a class in its module."""
+    for host in hosts():
+        if name == f"{REGISTRY[host].__name__}WithRecipe":
+            return with_recipe(REGISTRY[host])
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def with_recipe(host: type[Method]) -> type[Method]:

@@ -108,11 +108,8 @@ class RoSA(Projecting, DropAndMask):
     def _changed(self, view: Data, by: Transform, generator: torch.Generator | None) -> Data:
         """``view`` with other features and edges. What has one row per root could be taken for edges by ``by``."""
         bare = Data(x=view.x, edge_index=view.edge_index, num_nodes=view.nodes.numel())
-        if self.views is None:
-            changed = by(bare, generator)
-        else:
-            changed = view_of(by, bare, generator)
-            check_same_nodes(changed, bare, by)
+        changed = view_of(by, bare, generator)
+        check_same_nodes(changed, bare, by)
         view.x, view.edge_index = changed.x, changed.edge_index
         return view
 

@@ -54,13 +54,12 @@ class VGAE(GAE):
 
     def posterior(self, data: Data, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation of q, one row per node."""
-        if isinstance(self.encoder, nn.Module):
-            h = encode(self.encoder_, data, generator)
-            mean, log_std = self.mean_(h), self.log_std_(h)
+        shared = copy.copy(data)
+        if hasattr(self, "encoder_"):
+            shared.x = encode(self.encoder_, data, generator)
+        if isinstance(self.mean_, nn.Linear):
+            mean, log_std = self.mean_(shared.x), self.log_std_(shared.x)
         else:
-            shared = copy.copy(data)
-            if self.num_layers > 1:
-                shared.x = encode(self.encoder_, data, generator)
             mean, log_std = encode(self.mean_, shared), encode(self.log_std_, shared)
         return mean, log_std.clamp(max=_LARGEST_LOG_STD)
 
