@@ -98,9 +98,7 @@ def test_a_header_that_makes_no_sense_is_an_error_that_names_the_file(tmp_path, 
     with safe_open(path, framework="pt") as file:
         header = json.loads(file.metadata()["mario"])
     save_file(load_file(path), path, {"mario": json.dumps({**header, **change})})
-    with pytest.raises(
-        MarioError, match=r"model\.safetensors was written by another version of mario, or"
-    ):
+    with pytest.raises(MarioError, match=r"model\.safetensors was written by another version of mario, or"):
         mario.load(path)
 
 

@@ -14,9 +14,7 @@ from torch_geometric.data import Data
 from mario.draws import drawing_from
 from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix
-
-EDGE_INPUTS = ("edge_weight", "edge_attr")
-"""What a graph may know of its edges besides their ends."""
+from mario.graphs.rules import EDGE_DATA
 
 
 def encode(encoder: nn.Module, data: Data, generator: torch.Generator | None = None) -> Tensor:
@@ -38,7 +36,7 @@ def encode(encoder: nn.Module, data: Data, generator: torch.Generator | None = N
         >>> encode(GCN(4, 8, num_layers=2), data).shape
         torch.Size([3, 8])
     """
-    edges = {name: data[name] for name in EDGE_INPUTS if name in data and takes(encoder, name)}
+    edges = {name: data[name] for name in EDGE_DATA if name in data and takes(encoder, name)}
     if takes_features(encoder):
         own: Tensor = encoder(data.x, data.edge_index, **edges, generator=generator)
         return own
@@ -46,7 +44,7 @@ def encode(encoder: nn.Module, data: Data, generator: torch.Generator | None = N
     try:
         rows = run(encoder, x, data.edge_index, **edges, generator=generator)
     except TypeError as error:
-        for name in EDGE_INPUTS:
+        for name in EDGE_DATA:
             if name not in data and f"argument: '{name}'" in str(error):
                 raise MarioError(f"the encoder {type(encoder).__name__} needs {name}, which the graph lacks") from None
         raise

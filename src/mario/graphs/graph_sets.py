@@ -8,7 +8,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.subgraph import count_nodes, csr, select_rows
+from mario.graphs.sparse import csr, select_rows
+from mario.graphs.subgraph import as_ids, count_nodes
 
 _MADE = ("edge_index", "batch", "ptr", "num_nodes", "num_graphs")
 
@@ -139,17 +140,9 @@ class GraphSet:
         return {edges: "edge", self.num_graphs: "graph", nodes: "node"}.get(value.size(0))
 
     def _ids(self, which: Tensor) -> Tensor:
-        if which.dim() != 1 or which.dtype not in (torch.bool, torch.int64):
-            given = f"{which.dtype} of shape {tuple(which.shape)}"
-            raise MarioError(f"which must be int64 ids or a bool mask in one dimension, got {given}")
-        if which.dtype == torch.bool:
-            if which.numel() != self.num_graphs:
-                raise MarioError(f"which is a mask of {which.numel()} for a set of {self.num_graphs} graphs")
-            which = which.nonzero().view(-1)
+        which = as_ids("which", which, self.num_graphs, "the set has {} graphs")
         if not which.numel():
             raise MarioError("which names no graph; a set needs at least one")
-        if int(which.min()) < 0 or int(which.max()) >= self.num_graphs:
-            raise MarioError(f"which must lie in 0..{self.num_graphs - 1}, got {int(which.min())}..{int(which.max())}")
         return which.to(self.sizes.device)
 
 

@@ -16,12 +16,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario.encoders import ENCODERS, Encoder, Projector
-from mario.encoders.apply import EDGE_INPUTS, encode, encoder_width, takes, takes_features
+from mario.encoders.apply import encode, encoder_width, takes, takes_features
 from mario.encoders.propagation import forget
 from mario.errors import MarioError
 from mario.graphs import check_graph, training_graph
 from mario.graphs.fingerprint import fingerprint
 from mario.graphs.paging import mapping_of, release
+from mario.graphs.rules import EDGE_DATA
 from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk, Sampler
 from mario.methods.parts import described, fresh
 from mario.methods.progress import with_progress
@@ -160,7 +161,7 @@ class Method(WithSettings, nn.Module):
         graph = in_default_type(training_graph(data) if "train_mask" in data else bare_graph(data))
         if not self.supervised and "y" in graph:
             del graph.y
-        unused = [name for name in EDGE_INPUTS if name in data and not self.uses(name)]
+        unused = [name for name in EDGE_DATA if name in data and not self.uses(name)]
         for name in unused:
             if name in graph:
                 del graph[name]
@@ -216,7 +217,7 @@ class Method(WithSettings, nn.Module):
         # Of a graph on disk nothing stays in memory: training may go on with batches.
         if mapping_of(graph.edge_index) is not None:
             forget(graph.edge_index)
-        for key in ("x", "edge_index", *EDGE_INPUTS):
+        for key in ("x", "edge_index", *EDGE_DATA):
             if key in graph:
                 release(graph[key])
         return z
@@ -225,7 +226,7 @@ class Method(WithSettings, nn.Module):
         """What :meth:`embed` needs of ``data``, on the device and in the type of the model."""
         device = next((p.device for p in self.parameters()), torch.device("cpu"))
         graph = in_default_type(bare_graph(data).to(device))
-        for name in EDGE_INPUTS:
+        for name in EDGE_DATA:
             if name in graph and not self.uses(name):
                 del graph[name]
         return graph
@@ -316,13 +317,13 @@ class Method(WithSettings, nn.Module):
 
 def bare_graph(data: Data) -> Data:
     """Features and edges alone, and for a set of graphs the graph of each node."""
-    kept = ("x", "edge_index", *EDGE_INPUTS, "batch", "ptr", "num_graphs")
+    kept = ("x", "edge_index", *EDGE_DATA, "batch", "ptr", "num_graphs")
     return Data.from_dict({key: data[key] for key in kept if key in data})
 
 
 def in_default_type(graph: Data) -> Data:
     """``graph`` with its features and edge data in torch's default type."""
-    for key in ("x", *EDGE_INPUTS):
+    for key in ("x", *EDGE_DATA):
         if key in graph:
             graph[key] = graph[key].to(torch.get_default_dtype())
     return graph

@@ -13,7 +13,8 @@ from mario.encoders.apply import encode
 from mario.encoders.norm import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.csr import CSR
-from mario.graphs.subgraph import count_nodes, csr as sparse_csr, select_rows
+from mario.graphs.sparse import csr as sparse_csr, row_of_entries, select_rows
+from mario.graphs.subgraph import count_nodes
 from mario.graphs.walks import draw_distinct, random_step
 from mario.methods.parts import Transform, check_same_nodes, view_of
 from mario.methods.registry import register
@@ -252,7 +253,7 @@ def _search(csr: CSR, sources: Tensor) -> Tensor:
 def _search_within(csr: CSR, nodes: Tensor) -> Tensor:
     """Breadth-first distances [B, K, K] between the nodes of a row along edges between nodes of that row."""
     population = csr.starts.numel() - 1
-    rows = torch.arange(population, device=nodes.device).repeat_interleave(csr.starts.diff())
+    rows = row_of_entries(csr.starts)
     known = torch.cat([rows * population + csr.others, rows.new_full((1,), population**2)])
     pairs = nodes.unsqueeze(2) * population + nodes.unsqueeze(1)
     same = (nodes.unsqueeze(2) == nodes.unsqueeze(1)).float()
