@@ -9,7 +9,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GAT, GCN, PNA, GraphSAGE
 
 from mario import encoders
-from mario.encoders.apply import dense, drawing_from, encode, encoder_width, takes
+from mario.draws import drawing_from
+from mario.encoders.apply import dense, encode, encoder_width, takes
 from mario.errors import MarioError
 from mario.graphs.features import Features
 

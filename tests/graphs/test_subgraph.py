@@ -3,7 +3,8 @@ import torch
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.subgraph import select_rows, subgraph
+from mario.graphs.sparse import select_rows
+from mario.graphs.subgraph import subgraph
 
 #   0 → 1 → 2 → 3 → 0
 EDGES = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])

@@ -2,7 +2,7 @@
 
 To add one, register a function of :class:`Pairs`, in any file::
 
-    @estimator("nwj", term=lambda s: (s - 1).exp())
+    @register_estimator("nwj", term=lambda s: (s - 1).exp())
     def nwj(pairs: Pairs) -> Tensor:
         return pairs.sums / pairs.negatives - pairs.own
 
@@ -44,7 +44,7 @@ ESTIMATORS: dict[str, Estimator] = {}
 """All registered estimators."""
 
 
-def estimator(
+def register_estimator(
     name: str,
     *,
     term: Term | None = None,
@@ -122,17 +122,17 @@ def find_estimator(name: str, names: Sequence[str]) -> Estimator:
     return ESTIMATORS[name]
 
 
-@estimator("info_nce", own_pairs=True, loss=info_nce)
+@register_estimator("info_nce", own_pairs=True, loss=info_nce)
 def _info_nce(pairs: Pairs) -> Tensor:
     return pairs.sums - pairs.own
 
 
-@estimator("donsker_varadhan")
+@register_estimator("donsker_varadhan")
 def _donsker_varadhan(pairs: Pairs) -> Tensor:
     return pairs.log_mean() - pairs.own
 
 
-@estimator("jensen_shannon", term=F.softplus)
+@register_estimator("jensen_shannon", term=F.softplus)
 def _jensen_shannon(pairs: Pairs) -> Tensor:
     return F.softplus(-pairs.own) + pairs.sums / pairs.negatives
 

@@ -14,8 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from mario.encoders.adjacency import CSRParts, Normalization, normalized_adjacency, row_of_entries
+from mario.encoders.adjacency import CSRParts, Normalization, normalized_adjacency
 from mario.errors import MarioError
+from mario.graphs.sparse import row_of_entries
 
 _FULL = 1 / 8  # fraction of nonzero entries above which a dense product is faster
 _DENSE_BYTES = 2**28  # largest matrix to keep dense

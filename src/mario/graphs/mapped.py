@@ -22,12 +22,14 @@ from mario.errors import MarioError, RunFailedError
 from mario.files import read_json, write_json
 from mario.graphs.csr import CSR
 from mario.graphs.paging import blocks, count_not_finite, extremes, map_array, mapping_of
+from mario.graphs.rules import EDGE_DATA
 from mario.graphs.subgraph import count_nodes
+from mario.graphs.validation import check_edges
 
 _FORMAT = 1
 _ABOUT = "graph.json"
 _GRID = ("x", "edge_index", "starts")
-_FINITE = ("x", "edge_weight", "edge_attr")
+_FINITE = ("x", *EDGE_DATA)
 
 
 def save_mapped(data: Data, folder: str | os.PathLike[str]) -> None:
@@ -193,10 +195,7 @@ def _check_order(edge_index: Tensor, starts: Tensor) -> None:
         raise MarioError(f"starts must ascend from 0 to the {num_edges} edges; it does not")
     if not num_edges:
         return
-    low, high = extremes(edge_index)
-    if low < 0 or high >= num_nodes:
-        named = low if low < 0 else high
-        raise MarioError(f"edge_index names node {named}, but the {num_nodes} nodes are numbered 0..{num_nodes - 1}")
+    check_edges(edge_index, num_nodes)
     first = 0
     for sources in blocks(edge_index[0]):
         slots = torch.arange(first, first + sources.numel())

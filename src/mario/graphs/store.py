@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from mario.errors import MarioError
 from mario.files import write_whole
-from mario.graphs.subgraph import csr
+from mario.graphs.sparse import csr
 
 _FORMAT = 1
 _CSR_PARTS = ("crow", "col", "values")

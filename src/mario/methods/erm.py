@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 from mario.encoders.apply import takes
 from mario.errors import MarioError
 from mario.graphs.samplers import RandomWalk, Sampler
-from mario.methods.base import register
 from mario.methods.classifier import Classifier
+from mario.methods.registry import register
 from mario.methods.settings import setting
 from mario.training.streams import PRE_SAMPLES, stream
 

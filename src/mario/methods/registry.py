@@ -1,12 +1,42 @@
 """Methods by name."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
 from mario.errors import MarioError, nearest
-from mario.methods.base import REGISTRY, Method, hosts
-from mario.methods.recipe import with_recipe
+from mario.methods.with_settings import documented
+from mario.plugins import same_source
+
+if TYPE_CHECKING:
+    from mario.methods.base import Method
+
+REGISTRY: dict[str, type["Method"]] = {}
+M = TypeVar("M", bound="Method")
 
 
-def find(name: str) -> type[Method]:
+def register(name: str) -> Callable[[type[M]], type[M]]:
+    """Make a method known by ``name`` to the command line, the tests and the tables."""
+
+    def keep(cls: type[M]) -> type[M]:
+        if name in REGISTRY and not same_source(REGISTRY[name], cls):
+            raise MarioError(f"a method is already registered as '{name}': {REGISTRY[name].__name__}")
+        cls.name, cls.description = name, cls.__doc__ or ""
+        cls.__doc__ = documented(cls, cls.description)
+        REGISTRY[name] = cls
+        return cls
+
+    return keep
+
+
+def hosts() -> list[str]:
+    """The methods that the recipe can be laid over."""
+    return sorted(name for name, cls in REGISTRY.items() if cls.host)
+
+
+def find(name: str) -> type["Method"]:
     """The class of a method by its name: ``grace``, ``mario``, or a host with the recipe, ``costa+mario``."""
+    from mario.methods.recipe import with_recipe  # a method itself, which this registers
+
     base, plus, recipe = name.partition("+")
     if base in REGISTRY and not plus:
         return REGISTRY[base]

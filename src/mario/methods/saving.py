@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from mario.errors import MarioError
 from mario.files import write_whole
 from mario.methods.parts import PARTS, Transform, described, is_object, match
+from mario.methods.registry import find
+from mario.methods.settings import check_value
 
 if TYPE_CHECKING:
     from mario.methods.base import Method
@@ -21,7 +23,7 @@ def save(model: "Method", path: Path) -> None:
     if "name" not in vars(type(model)):
         known = f", not as {model.name!r}, which is another class" if model.name else ""
         raise MarioError(f'register {type(model).__name__} to save it: @register("a-name") above the class{known}')
-    params = model.get_params()
+    params = model.fitted_params_
     header = {
         "method": model.name,
         "settings": {name: value for name, value in params.items() if not is_object(value)},
@@ -65,18 +67,19 @@ def load(
         ...     mario.load(f"{folder}/model.safetensors", encoder=GCN(4, 16, num_layers=2)).transform(data).shape
         torch.Size([700, 16])
     """
-    from mario.methods.registry import find  # which imports this
-
     path = Path(path)
     header, tensors = _read(path)
     try:
-        given = _given(header["parts"], {"encoder": encoder, "projector": projector, "views": views})
-        model = find(header["method"]).from_settings({**header["settings"], **given})
-        shape = {"num_classes": header["num_classes"], "edge_channels": header["edge_channels"]}
-        in_channels = header["in_channels"]
-    except (KeyError, TypeError) as error:
+        method, saved = find(str(header["method"])), dict(header["parts"])
+        given = _given(method, saved, {"encoder": encoder, "projector": projector, "views": views})
+        model = method.from_settings({**header["settings"], **given})
+        channels = [int(header[name]) for name in ("in_channels", "num_classes", "edge_channels")]
+    except MarioError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
         raise _other_version(path, error) from None
-    model.place(in_channels, **shape, device=device)
+    in_channels, num_classes, edge_channels = channels
+    model.place(in_channels, num_classes, edge_channels=edge_channels, device=device)
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
@@ -93,6 +96,8 @@ def load(
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    if path.is_dir():
+        raise MarioError(f"{path} is a folder; pass the file that save wrote, such as a run's model.safetensors")
     try:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {})["mario"])
@@ -103,9 +108,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise MarioError(f"{path} is not a model that mario wrote, or it is damaged ({error})") from None
 
 
-def _given(saved: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The objects to use as settings; those of the file and those of the caller must be the same."""
+def _given(method: type["Method"], saved: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The objects to use as settings; those of the file and those of the caller must be of the same classes."""
     assert given.keys() == set(PARTS)
+    fields = {field.name: field for field in method.fields()}
     for name, value in given.items():
         if value is None and name in saved:
             raise MarioError(
@@ -115,7 +121,8 @@ def _given(saved: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
         if value is not None and name not in saved:
             raise MarioError(f"the model was saved without {name} of its own: leave {name}= out of mario.load")
         if value is not None:
-            match(name, value, saved[name])
+            given[name] = check_value(fields[name], value)
+            match(name, given[name], saved[name])
     return {name: value for name, value in given.items() if value is not None}
 
 
