@@ -8,7 +8,7 @@ import typer
 
 from mario.cli import data, demo, methods, report, reproduce, run, tune
 from mario.errors import MarioError, RunFailedError
-from mario.lab.process import prepare_process
+from mario.lab.process import return_freed_memory
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -52,7 +52,7 @@ def main() -> None:
     """The ``mario`` command: one line per error, exit codes as in the help."""
     debug = "--debug" in sys.argv
     sys.argv[1:] = [word for word in sys.argv[1:] if word != "--debug"]
-    prepare_process()
+    return_freed_memory()
     try:
         app()
     except MarioError as error:

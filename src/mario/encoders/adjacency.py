@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.utils import add_remaining_self_loops, add_self_loops
 
 from mario.errors import MarioError
-from mario.graphs.sparse import row_of_entries
+from mario.graphs.sparse import csr, row_of_entries
 from mario.graphs.validation import check_edges
 
 Normalization = Literal["symmetric", "mean", "sum"]
@@ -51,7 +51,7 @@ def propagation_matrix(
     """
     crow, col, value = normalized_adjacency(edge_index, num_nodes, normalization, dtype, edge_weight)
     size = (num_nodes, num_nodes)
-    return torch.sparse_csr_tensor(crow.long(), col.long(), value, size=size, check_invariants=False)
+    return csr(crow.long(), col.long(), value, size)
 
 
 def entries(matrix: Tensor) -> Tensor:

@@ -1,12 +1,24 @@
 """Sparse CSR matrices and the tensors that they consist of."""
 
+import warnings
+from functools import cache
+
 import torch
 from torch import Tensor
 
 
 def csr(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, int], *, check: bool = False) -> Tensor:
     """A sparse CSR matrix; ``check`` validates the indices, for parts that come from a file."""
+    _hide_beta_remark()
     return torch.sparse_csr_tensor(crow, col, values, size, check_invariants=check)
+
+
+@cache
+def _hide_beta_remark() -> None:
+    """Create the first CSR matrix of the process while warnings are off: torch then says that these are in beta."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.sparse_csr_tensor([0, 0], [], [], (1, 1))
 
 
 def select_rows(x: Tensor, rows: Tensor) -> Tensor:

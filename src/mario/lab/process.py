@@ -4,7 +4,6 @@ import ctypes
 import functools
 import os
 import sys
-import warnings
 
 # Blocks from this size on are mapped one by one; glibc raises its own limit up to 32 MiB as blocks are freed.
 _LARGE = 4 * 2**20
@@ -14,12 +13,6 @@ _SPARE = 32 * 2**20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 AWAKE = 0.05
 """Seconds that a rank waits for a message before it sleeps: as long as the ranks of one step may differ."""
-
-
-def prepare_process() -> None:
-    """Settings of a process that runs nothing but mario: freed memory is returned, and a remark of torch is hidden."""
-    return_freed_memory()
-    warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 
 
 @functools.cache

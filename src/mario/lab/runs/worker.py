@@ -18,7 +18,7 @@ import mario.datasets.readers.pyg
 import mario.methods  # noqa: F401 (both imported here, so that a fork server has them before it forks)
 from mario.errors import MarioError
 from mario.files import write_text
-from mario.lab.process import prepare_process
+from mario.lab.process import return_freed_memory
 from mario.lab.runs import store
 from mario.lab.runs.attempt import Ending, begin_attempt, end_attempt
 from mario.lab.runs.execute import claim, load_data, proceed
@@ -35,7 +35,7 @@ def work(job: Job, folder: Path, root: Path | None) -> None:
             signal.signal(getattr(signal, name), lambda number, frame: _stop(folder))
     threading.Thread(target=after_parent, args=(partial(_stop, folder),), daemon=True).start()
     torch.set_num_threads(1)
-    prepare_process()
+    return_freed_memory()
     warnings.showwarning = lambda message, *_: print(f"mario: {job.name}: {message}", file=sys.stderr)
     sys.exit(carry_out(job, folder, root))
 

@@ -20,7 +20,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from mario.errors import RunFailedError
-from mario.lab.process import prepare_process
+from mario.lab.process import return_freed_memory
 from mario.lab.runs.processes import after_parent, context, one_thread
 from mario.lab.tune.objective import Objective, SurplusError, TrialFailedError
 from mario.lab.tune.plan import Tuning
@@ -97,7 +97,7 @@ def _worker(tuning: Tuning, until: float | None) -> None:
     import torch
 
     torch.set_num_threads(1)
-    prepare_process()
+    return_freed_memory()
     objective = Objective(tuning)
 
     def interrupt(number: int, frame: FrameType | None) -> None:
