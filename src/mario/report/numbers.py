@@ -80,15 +80,3 @@ def p_equals(p: float | None) -> str:
         ('p = 0.031', 'p < 0.001', 'no test')
     """
     return "no test" if p is None else f"p = {p_value(p)}".replace("= <", "<")
-
-
-def to_md(text: str) -> str:
-    """``text`` in one line, escaped for a cell of a Markdown table.
-
-    Example:
-        >>> to_md("a|b <c>")
-        'a\\\\|b &lt;c>'
-    """
-    for mark in ("\\", "|", "*", "<", "`"):
-        text = text.replace(mark, "&lt;" if mark == "<" else "\\" + mark)
-    return text.replace("\n", " ")

@@ -175,14 +175,14 @@ def _embeds(method: str, level: str) -> bool:
         return False
 
 
-def matched_settings(method: str, case: Case, reference: str = "mario") -> dict[str, Any]:
-    """The settings of ``reference`` as far as ``method`` has them, so that only the parts of the method differ.
+def matched_settings(method: str, case: Case) -> dict[str, Any]:
+    """The settings of MARIO as far as ``method`` has them, so that only the parts of the method differ.
 
     A supervised method keeps its own: it has another loss and needs another learning rate.
     """
     if find(method).supervised:
         return file_settings(method, case.dataset, case.domain, case.shift)
-    preset = file_settings(reference, case.dataset, case.domain, case.shift)
+    preset = file_settings("mario", case.dataset, case.domain, case.shift)
     return {k: v for k, v in preset.items() if k in settings_of(method)}
 
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 class Pooled:
     """A score of ``label`` minus that of ``against``, over all pairs of all cases that have both.
 
-    ``pairs`` counts those of each case, ``above`` the cases with a positive mean difference. A case in which scores
+    ``pairs`` counts those of each case, ``above`` the cases with a positive mean difference. ``p_holm`` is the p of the
+    test, corrected for those that it is shown beside. A case in which scores
     vary more weighs more in the mean; the test uses ranks.
     """
 
@@ -23,6 +24,7 @@ class Pooled:
     pairs: Mapping[str, int]
     above: int
     test: Paired
+    p_holm: float | None = None
 
     @property
     def cases(self) -> tuple[str, ...]:
