@@ -217,6 +217,12 @@ class TestEdgeData:
         bare = Data(x=data.x, edge_index=data.edge_index)
         assert torch.equal(model.transform(data), model.transform(bare))
 
+    @pytest.mark.parametrize("name", ["grace", "erm"])
+    def test_the_warning_names_the_line_that_called_fit(self, name: str) -> None:
+        with pytest.warns(UserWarning, match="will not be used") as caught:
+            Trial(name, "node").make(encoder="gat").fit(self.data())
+        assert [warning.filename for warning in caught if "will not be used" in str(warning.message)] == [__file__]
+
     @pytest.mark.parametrize("name", ["eerm", "rosa"])
     def test_one_warning_if_the_method_makes_edges_of_its_own(self, name: str) -> None:
         with pytest.warns(UserWarning, match=f"edge_weight of the graph will not be used: {name} with the encoder gcn"):

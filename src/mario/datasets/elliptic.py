@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mario.datasets.card import DatasetCard, RawFile
 from mario.datasets.dataset import Dataset
+from mario.datasets.files import download_bytes
 from mario.datasets.registry import register
 from mario.graphs.rules import choose
 
@@ -57,17 +58,14 @@ class Elliptic(Dataset):
         return elliptic_graph(data, split_seed=split_seed)
 
     def download(self, folder: Path) -> None:
-        import io
         import shutil
-        import urllib.request
         import zipfile
 
         from torch_geometric.datasets import EllipticBitcoinDataset
 
         for file in self.card.files:
             target = folder / file.path
-            with urllib.request.urlopen(f"{EllipticBitcoinDataset.url}/{target.name}.zip", timeout=60) as response:
-                packed = io.BytesIO(response.read())
+            packed = download_bytes(f"{EllipticBitcoinDataset.url}/{target.name}.zip")
             target.parent.mkdir(parents=True, exist_ok=True)
             with zipfile.ZipFile(packed) as archive, archive.open(target.name) as content, target.open("wb") as written:
                 shutil.copyfileobj(content, written)

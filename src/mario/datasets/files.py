@@ -1,6 +1,7 @@
 """Where raw files are searched for, and whether they are the published ones. No torch here."""
 
 import hashlib
+import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +71,14 @@ def file_states(card: DatasetCard, root: str | os.PathLike[str] | None = None) -
         where = next((path for folder in folders if (path := file_paths(card, folder)[index]).is_file()), None)
         states.append(FileState(file, where, "absent" if where is None else _compare(file, where)))
     return states
+
+
+def download_bytes(url: str) -> io.BytesIO:
+    """The response of ``url``, such as an archive, in memory."""
+    import urllib.request  # takes as long to import as all cards
+
+    with urllib.request.urlopen(url, timeout=60) as response:
+        return io.BytesIO(response.read())
 
 
 def sha256(path: Path) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mario.datasets.card import DatasetCard, raw_files
 from mario.datasets.dataset import Dataset
+from mario.datasets.files import download_bytes
 from mario.datasets.registry import register
 
 if TYPE_CHECKING:
@@ -44,15 +45,11 @@ class TUSet(Dataset):
         return size_split(data, self.sizes, self.train, split_seed)
 
     def download(self, folder: Path) -> None:
-        import io
-        import urllib.request
         import zipfile
 
         from torch_geometric.datasets import TUDataset
 
-        with urllib.request.urlopen(f"{TUDataset.url}/{self.tu_name}.zip", timeout=60) as response:
-            packed = io.BytesIO(response.read())
-        with zipfile.ZipFile(packed) as archive:
+        with zipfile.ZipFile(download_bytes(f"{TUDataset.url}/{self.tu_name}.zip")) as archive:
             for file in self.card.files:
                 target = folder / file.path
                 target.parent.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mario.datasets.card import DatasetCard, raw_files
 from mario.datasets.dataset import Dataset
+from mario.datasets.files import download_bytes
 from mario.datasets.registry import register
 from mario.graphs.rules import SplitRule
 
@@ -43,13 +44,9 @@ class WebKB(Dataset):
         return combine([read_linqs(content, cites) for cites, content in zip(files[::2], files[1::2], strict=True)])
 
     def download(self, folder: Path) -> None:
-        import io
         import tarfile
-        import urllib.request
 
-        with urllib.request.urlopen(self.card.source.split()[0], timeout=60) as response:
-            packed = io.BytesIO(response.read())
-        with tarfile.open(fileobj=packed) as archive:
+        with tarfile.open(fileobj=download_bytes(self.card.source.split()[0])) as archive:
             members = {Path(member.name).name: member for member in archive.getmembers() if member.isfile()}
             for file in self.card.files:
                 content = archive.extractfile(members[Path(file.path).name])

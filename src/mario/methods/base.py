@@ -185,7 +185,7 @@ class Method(WithSettings, nn.Module):
     ) -> None:
         """Make the networks with weights drawn from ``seed``, leaving torch's default generator as it was."""
         self.in_channels_, self.num_classes_, self.edge_channels_ = in_channels, num_classes, edge_channels
-        self.fitted_params_ = self.get_params()  # `set_params` changes what the next fit uses
+        self.fitted_params_, self.seed_ = self.get_params(), seed  # `set_params` changes what the next fit uses
         for earlier in (self._modules, self._parameters, self._buffers):
             earlier.clear()  # parts of an earlier fit with other settings
         with torch.random.fork_rng(devices=[]):

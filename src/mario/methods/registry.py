@@ -34,7 +34,13 @@ def hosts() -> list[str]:
 
 
 def find(name: str) -> type["Method"]:
-    """The class of a method by its name: ``grace``, ``mario``, or a host with the recipe, ``costa+mario``."""
+    """The class of a method by its name: ``grace``, ``mario``, or a host with the recipe, ``costa+mario``.
+
+    Example:
+        >>> from mario.methods import find
+        >>> find("costa+mario").__name__
+        'COSTAWithRecipe'
+    """
     from mario.methods.recipe import with_recipe  # a method itself, which this registers
 
     base, plus, recipe = name.partition("+")
