@@ -140,9 +140,9 @@ def test_reading_what_is_not_there(tmp_path: Path) -> None:
         read_json(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b'{"a": 1', b"", b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b'{"a": 1', b"", b"\xff\xfe", b"[" * 100_000, b"9" * 5000], ids=range(5))
 def test_reading_what_is_not_json(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.json"
     path.write_bytes(content)
-    with pytest.raises(MarioError, match=f"{path} is not valid JSON .*; remove it and it will be written again"):
+    with pytest.raises(MarioError, match=f"{path} is not valid JSON .*; remove it to have it written again"):
         read_json(path)

@@ -163,7 +163,7 @@ def test_a_failed_save_leaves_the_old_checkpoints(tmp_path: Path, monkeypatch: p
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mario.training.checkpoint.save_file", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(MarioError, match=r"cannot write .*000000003.safetensors: No space left on device"):
         saved(3, tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["000000001.safetensors", "000000002.safetensors"]

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from mario.errors import MarioError
-from mario.files import write_whole
+from mario.files import write_tensors
 from mario.methods.parts import PARTS, Transform, described, is_object, match
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def save(model: "Method", path: Path) -> None:
     }
     # Copies, as safetensors refuses tensors that share memory, such as a weight with two names.
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
-    write_whole(path, lambda name: save_file(tensors, name, {"mario": json.dumps(header)}))
+    write_tensors(path, tensors, {"mario": json.dumps(header)})
 
 
 def load(
