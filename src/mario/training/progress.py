@@ -113,4 +113,5 @@ def _newest(folder: Path, identity: dict[str, Any] | None) -> Checkpoint | None:
 
 def _changes(old: dict[str, Any], new: dict[str, Any], then: str, now: str) -> list[str]:
     keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+    keys.sort(key=lambda key: key not in ("method", "dataset", "seed"))  # the most telling first
     return [f"{key} is {old.get(key)} {then} and {new.get(key)} {now}" for key in keys]
