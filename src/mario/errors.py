@@ -1,5 +1,7 @@
 """The errors that mario raises deliberately."""
 
+import errno
+
 
 class MarioError(ValueError):
     """Wrong input: the message names the argument, the given value, and what to use instead.
@@ -10,3 +12,17 @@ class MarioError(ValueError):
 
 class RunFailedError(MarioError):
     """A run that started and failed: it diverged, was killed, or the disk is full. Exit code 1."""
+
+
+def out_of_memory(error: BaseException | None) -> bool:
+    """Whether ``error``, or its cause, is a lack of memory; torch has no type for that on a CPU."""
+    while error is not None:
+        said = str(error)
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+            return True
+        if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+            return True
+        if isinstance(error, RuntimeError) and ("allocate memory" in said or "not enough memory" in said):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

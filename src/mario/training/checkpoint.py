@@ -98,4 +98,5 @@ class Checkpoint:
 
 def checkpoint_files(folder: Path) -> list[Path]:
     """The checkpoints in ``folder``, oldest first. Files with other names are not ours."""
-    return sorted(file for file in folder.glob("*.safetensors") if re.fullmatch(r"\d{9,}", file.stem))
+    named = (file for file in folder.glob("*.safetensors") if re.fullmatch(r"[0-9]{9,}", file.stem))
+    return sorted(file for file in named if file.is_file())
