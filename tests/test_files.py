@@ -167,8 +167,8 @@ def test_leftovers_of_killed_writes(tmp_path: Path) -> None:
 
 
 def test_a_lock_is_waited_for_as_long_as_said(tmp_path: Path) -> None:
-    with locked(tmp_path / "file"), pytest.raises(MarioError, match=f"another process is working on {tmp_path}/file"):
-        with locked(tmp_path / "file", patience=0.05):
-            pass
+    said = f"another process is working on {tmp_path}/file"
+    with locked(tmp_path / "file"), pytest.raises(MarioError, match=said), locked(tmp_path / "file", patience=0.05):
+        pass
     with locked(tmp_path / "file", patience=0.05):
         pass

@@ -73,7 +73,9 @@ def test_a_header_that_does_not_fit_its_weights(path: Path, changes: dict[str, A
         mario.load(path)
 
 
-@pytest.mark.parametrize("header", ["[" * 100_000, '{"a":' * 100_000, "9" * 5000, "[]", "3", '"text"', "{}"], ids=range(7))
+@pytest.mark.parametrize(
+    "header", ["[" * 100_000, '{"a":' * 100_000, "9" * 5000, "[]", "3", '"text"', "{}"], ids=range(7)
+)
 def test_a_header_that_is_no_description(path: Path, header: str) -> None:
     rewrite(path, header)
     with pytest.raises(mario.MarioError, match="damaged"):

@@ -27,7 +27,7 @@ def fingerprint(data: Data) -> str:
             for block in blocks(part.detach()) if part.dim() else (part.detach(),):
                 flat = block.cpu().contiguous().flatten()
                 # One number may have any stride, which a view of its bytes refuses.
-                digest.update(flat.as_strided(flat.shape, (1,)).view(torch.uint8).numpy())
+                digest.update(flat.as_strided(flat.shape, (1,)).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

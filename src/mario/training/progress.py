@@ -11,7 +11,6 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-import mario
 from mario import ranks
 from mario.errors import MarioError
 from mario.training.checkpoint import Checkpoint
@@ -87,7 +86,6 @@ class Progress:
 def numerics(device: torch.device) -> dict[str, Any]:
     """What may change the last bits of a training: versions, the number of threads and the hardware."""
     return {
-        "mario": mario.__version__,
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
         "instructions": torch.backends.cpu.get_cpu_capability(),

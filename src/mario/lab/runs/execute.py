@@ -87,9 +87,7 @@ def proceed(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") ->
     curve: list[CurvePoint] = []
     judge = _Judge(spec, model, data, judged)
     identity = {**_flat(spec), "data": known}
-    for epoch in train(
-        model, graph, seed=spec.seed, folder=folder, checkpoints=judged.checkpoints, identity=identity
-    ):
+    for epoch in train(model, graph, seed=spec.seed, folder=folder, checkpoints=judged.checkpoints, identity=identity):
         reached, reached_cpu = time.monotonic(), time.process_time()
         if epoch.pause:
             if not epoch.record:
