@@ -110,7 +110,7 @@ def test_another_default_type_is_another_training(tmp_path: Path) -> None:
     GRACE(**SMALL).fit(tiny_graph(), folder=tmp_path)
     torch.set_default_dtype(torch.float64)
     try:
-        with pytest.raises(mario.MarioError, match="dtype is torch.float32 there and torch.float64 here"):
+        with pytest.raises(mario.MarioError, match=r"dtype is torch\.float32 there and torch\.float64"):
             GRACE(**SMALL).fit(tiny_graph(), folder=tmp_path)
     finally:
         torch.set_default_dtype(torch.float32)

@@ -33,9 +33,10 @@ class Trainable(Protocol):
     """What the loop needs from a method.
 
     ``identity()`` is optional: the method's name and settings, by which checkpoints of another training are refused.
-    With several ranks, two more optional attributes matter. ``gather``: the loss is already that of all ranks, so gradients
-    are summed; without it they are averaged. ``local_statistics``: steps may differ between ranks, for example end
-    early without labels, so batch norm must not wait for other ranks; the default is the value of ``supervised``.
+    With several ranks, two more optional attributes matter. ``gather``: the loss is already that of all ranks, so
+    gradients are summed; without it they are averaged. ``local_statistics``: steps may differ between ranks, for
+    example end early without labels, so batch norm must not wait for other ranks; the default is the value of
+    ``supervised``.
     """
 
     epochs: int

@@ -60,7 +60,8 @@ def execute(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") ->
     """Train and evaluate a run in ``folder``, one epoch per item; ``result.json`` is written last.
 
     If ``result.json`` is there, the run is done and nothing is yielded. If there is a checkpoint, the run continues
-    from it. Both raise a :class:`MarioError` if they are of other ``data``. With several ranks, every rank has to take every item; only rank 0 writes in ``folder`` and evaluates.
+    from it. Both raise a :class:`MarioError` if they are of other ``data``. With several ranks, every rank has to take
+    every item; only rank 0 writes in ``folder`` and evaluates.
     """
 
     with ExitStack() as held:
