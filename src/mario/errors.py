@@ -1,5 +1,6 @@
 """The errors that mario raises deliberately."""
 
+import errno
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -27,3 +28,17 @@ def nearest(given: str, known: Iterable[str], otherwise: str = "") -> str:
     names = list(known)
     close = get_close_matches(given.lower(), names, n=1) or [name for name in names if given and name.startswith(given)]
     return f"did you mean '{close[0]}'?" if close else otherwise
+
+
+def out_of_memory(error: BaseException | None) -> bool:
+    """Whether ``error``, or its cause, is a lack of memory; torch has no type for that on a CPU."""
+    while error is not None:
+        said = str(error)
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+            return True
+        if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+            return True
+        if isinstance(error, RuntimeError) and ("allocate memory" in said or "not enough memory" in said):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mario.cli import data, demo, methods, report, reproduce, run, tune
-from mario.errors import MarioError, RunFailedError
+from mario.errors import MarioError, RunFailedError, out_of_memory
 from mario.lab.process import return_freed_memory
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
@@ -78,8 +78,15 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
+        if out_of_memory(error):
+            _complain(f"error: not enough memory ({_short(error)}); a smaller roots or hidden_channels needs less")
+            sys.exit(FAILED)
         _complain(f"error: {type(error).__name__}: {error} (this is a bug of mario; --debug shows where)")
         sys.exit(FAILED)
+
+
+def _short(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def _complain(text: str) -> None:

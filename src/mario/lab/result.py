@@ -92,6 +92,7 @@ class RunResult:
         curve: the scores of every checkpoint.
         environment: versions and device.
         faults: known faults of the dataset.
+        data: fingerprint of the graph with its split; ``None`` for runs before it was recorded.
         folder: where it was read from; ``None`` for one from a records file.
     """
 
@@ -105,6 +106,7 @@ class RunResult:
     curve: Sequence[CurvePoint]
     environment: Mapping[str, Any] = field(default_factory=dict)
     faults: Sequence[str] = ()
+    data: str | None = None
     folder: Path | None = field(default=None, compare=False)
 
     @property
@@ -128,6 +130,7 @@ class RunResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``result.json``."""
+        known = {} if self.data is None else {"data": self.data}
         return {
             **self.spec.facts(),
             "encoder": self.encoder,
@@ -142,6 +145,7 @@ class RunResult:
             "settings": dict(self.spec.settings),
             "environment": dict(self.environment),
             "faults": list(self.faults),
+            **known,
             "model": "last",  # model.safetensors is the last checkpoint
         }
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,7 +21,6 @@ from mario.encoders.apply import encode, encoder_width, takes, takes_features
 from mario.encoders.propagation import forget
 from mario.errors import MarioError
 from mario.graphs import check_graph, training_graph
-from mario.graphs.fingerprint import fingerprint
 from mario.graphs.paging import mapping_of, release
 from mario.graphs.rules import EDGE_DATA
 from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk, Sampler
@@ -124,20 +124,23 @@ class Method(WithSettings, nn.Module):
             data: A graph, or a set of graphs.
             seed: Of all random numbers: first weights, batches, views, dropout.
             device: ``auto`` is a GPU if there is one.
-            folder: Where to keep checkpoints and a log. A training that was stopped resumes from there.
+            folder: Where to keep checkpoints and a log. A training that was stopped resumes from there; one with
+                another seed, other settings or another graph is refused.
             verbose: Show a progress bar with epoch, loss and time left.
             callback: Called after each epoch with an :class:`mario.training.Epoch`. If it returns ``True``, training
                 stops; over several ranks it has to return the same on all of them.
         """
         graph = self.prepare(data, seed=seed, device=device)
-        identity = {"method": self.name, "seed": seed, "nodes": graph.num_nodes}
-        identity |= {name: described(value) for name, value in self.get_params().items()}
-        identity |= {"graph": fingerprint(graph)} if folder else {}
-        epochs = train(self, graph, seed=seed, folder=Path(folder) if folder else None, identity=identity)
-        for epoch in with_progress(epochs, self.epochs) if verbose else epochs:
-            if callback is not None and callback(epoch) is True:
-                break
+        # Closed also if the callback raises: the folder must not stay locked as long as a traceback is kept.
+        with closing(train(self, graph, seed=seed, folder=Path(folder) if folder else None)) as epochs:
+            for epoch in with_progress(epochs, self.epochs) if verbose else epochs:
+                if callback is not None and callback(epoch) is True:
+                    break
         return self
+
+    def identity(self) -> dict[str, Any]:
+        """The method's name and all its settings; of modules and transforms, the names of their classes."""
+        return {"method": self.name, **{name: described(value) for name, value in self.get_params().items()}}
 
     def fit_transform(self, data: Data, **fit_arguments: Any) -> Tensor:
         """:meth:`fit`, then the embeddings of ``data``."""

@@ -1,21 +1,32 @@
 """Models in files: weights and settings in one safetensors file, from which no code is ever run."""
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.nn.modules.module import (
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from torch.nn.parameter import is_lazy
 
 from mario.errors import MarioError
-from mario.files import write_whole
+from mario.files import write_tensors
 from mario.methods.parts import PARTS, Transform, described, is_object, match
 from mario.methods.registry import find
 from mario.methods.settings import check_value
 
 if TYPE_CHECKING:
     from mario.methods.base import Method
+
+_SPARE = 2**20  # numbers; a network of fewer does no harm
+_REGISTRATIONS = (register_module_parameter_registration_hook, register_module_module_registration_hook)
 
 
 def save(model: "Method", path: Path) -> None:
@@ -34,7 +45,7 @@ def save(model: "Method", path: Path) -> None:
     }
     # Copies, as safetensors refuses tensors that share memory, such as a weight with two names.
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
-    write_whole(path, lambda name: save_file(tensors, name, {"mario": json.dumps(header)}))
+    write_tensors(path, tensors, {"mario": json.dumps(header)})
 
 
 def load(
@@ -70,16 +81,18 @@ def load(
     path = Path(path)
     header, tensors = _read(path)
     try:
-        method, saved = find(str(header["method"])), dict(header["parts"])
+        if not isinstance(header["method"], str):
+            raise TypeError(f"method is {header['method']!r}")
+        method, saved = find(header["method"]), dict(header["parts"])
         given = _given(method, saved, {"encoder": encoder, "projector": projector, "views": views})
         model = method.from_settings({**header["settings"], **given})
-        channels = [int(header[name]) for name in ("in_channels", "num_classes", "edge_channels")]
+        in_channels, shape = header["in_channels"], {name: header[name] for name in ("num_classes", "edge_channels")}
+        _check_sizes(model, {"in_channels": in_channels, **shape}, tensors)
     except MarioError:
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise _other_version(path, error) from None
-    in_channels, num_classes, edge_channels = channels
-    model.place(in_channels, num_classes, edge_channels=edge_channels, device=device)
+    model.place(in_channels, **shape, device=device)
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
@@ -95,16 +108,66 @@ def load(
     return model
 
 
+def _check_sizes(model: "Method", shape: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Raise a TypeError if the networks that a header asks for are larger than the weights that come with it.
+
+    They are built on torch's meta device, which takes no memory for them; :meth:`Method.place` builds them again.
+    """
+    if wrong := [f"{name} is {size!r}" for name, size in shape.items() if type(size) is not int or size < 0]:
+        raise TypeError(wrong[0])
+    there = sum(tensor.numel() for tensor in tensors.values())
+    most = max((size for tensor in tensors.values() for size in tensor.shape), default=0)
+    if wrong := [f"{name} is {size}" for name, size in shape.items() if size > most + _SPARE]:
+        raise TypeError(f"{wrong[0]}, but no weight is that large")
+    parts = 1000 + 20 * len(tensors)
+    if model.num_layers > parts:
+        raise TypeError(f"it asks for a network of {model.num_layers:,} layers and holds {len(tensors):,} weights")
+    model.in_channels_, model.num_classes_, model.edge_channels_ = shape.values()
+    try:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"), _at_most(parts):
+            model.build(model.in_channels_, model.num_classes_)
+    except Exception as error:
+        if "meta" in str(error):  # a module that computes with numbers while it is made
+            return
+        if isinstance(error, MarioError):
+            raise
+        raise TypeError(str(error) or type(error).__name__) from None
+    due = sum(part.numel() for part in (*model.parameters(), *model.buffers()) if not is_lazy(part))
+    if due > 2 * there + _SPARE:
+        raise TypeError(f"it asks for a network of {due:,} numbers and holds {there:,}")
+
+
+@contextmanager
+def _at_most(parts: int) -> Iterator[None]:
+    """End the making of networks in this thread after ``parts`` parameters and modules."""
+    mine, made = threading.get_ident(), 0
+
+    def count(*_: object) -> None:
+        nonlocal made
+        made += threading.get_ident() == mine
+        if made > parts:
+            raise TypeError(f"it asks for a network of more than {parts:,} parts")
+
+    hooks = [register(count) for register in _REGISTRATIONS]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if path.is_dir():
         raise MarioError(f"{path} is a folder; pass the file that save wrote, such as a run's model.safetensors")
+    if path.exists() and not path.is_file():  # a pipe would be waited for without end
+        raise MarioError(f"{path} is not a model that mario wrote: it is not a regular file")
     try:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {})["mario"])
             return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise MarioError(f"there is no file {path}") from None
-    except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise MarioError(f"{path} is not a model that mario wrote, or it is damaged ({error})") from None
 
 

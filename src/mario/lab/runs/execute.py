@@ -16,6 +16,7 @@ from mario import ranks
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate, evaluate_many, invariance, report
 from mario.files import read_json, write_json
+from mario.graphs.fingerprint import fingerprint
 from mario.lab.from_json import from_json
 from mario.lab.presets import Evaluation, split_settings
 from mario.lab.result import CurvePoint, RunResult, Scores
@@ -42,7 +43,8 @@ def execute(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") ->
     """Train and evaluate a run in ``folder``, one epoch per item; ``result.json`` is written last.
 
     If ``result.json`` is there, the run is done and nothing is yielded. If there is a checkpoint, the run continues
-    from it. With several ranks, every rank has to take every item; only rank 0 writes in ``folder`` and evaluates.
+    from it. Both raise a :class:`MarioError` if they are of other ``data``. With several ranks, every rank has to take
+    every item; only rank 0 writes in ``folder`` and evaluates.
     """
 
     with ExitStack() as held:
@@ -50,6 +52,7 @@ def execute(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") ->
         def begin() -> bool:
             claim(spec, folder)
             if (folder / "result.json").exists():
+                check_data(folder, data)
                 return False
             held.enter_context(alone_in(folder))
             return not (folder / "result.json").exists()  # another process may have finished it in the meantime
@@ -61,13 +64,14 @@ def execute(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") ->
 def proceed(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") -> Iterator[Epoch]:
     """:func:`execute` for a process that has claimed the folder and holds its lock."""
     began, began_cpu = time.monotonic(), time.process_time()
-    ranks.first(partial(store.set_aside_checkpoints, folder))
+    known = ranks.first(partial(_prepare_folder, spec, data, folder))
     model, judged = split_settings(spec.method, spec.settings)
     graph = model.prepare(data, seed=spec.seed, device=device)
     prepared, prepared_cpu = time.monotonic() - began, time.process_time() - began_cpu
     curve: list[CurvePoint] = []
     judge = _Judge(spec, model, data, judged)
-    for epoch in train(model, graph, seed=spec.seed, folder=folder, checkpoints=judged.checkpoints):
+    identity = {**_flat(spec), "data": known}
+    for epoch in train(model, graph, seed=spec.seed, folder=folder, checkpoints=judged.checkpoints, identity=identity):
         reached, reached_cpu = time.monotonic(), time.process_time()
         if epoch.pause:
             if not epoch.record:
@@ -88,8 +92,9 @@ def proceed(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") ->
         cpu_seconds=round(prepared_cpu + epoch.cpu_seconds + time.process_time() - reached_cpu, 2),
         scores=from_json(Scores, report([point.to_dict() for point in curve], data.get("groups") or ()), "scores"),
         curve=curve,
-        environment={**environment(), "device": str(choose_device(device))},
+        environment={**environment(), "device": str(choose_device(device)), **_earlier(epoch)},
         faults=list(data.faults),
+        data=known,
     )
     write_json(folder / "result.json", result.to_dict())
 
@@ -129,6 +134,41 @@ def finish(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") -> 
     for _ in execute(spec, data, folder, device=device):
         pass
     return ranks.first(partial(RunResult.read, folder))
+
+
+def check_data(folder: Path, data: Data) -> None:
+    """Raise a :class:`MarioError` if the run that is done in ``folder`` was done on other data than ``data``."""
+    then = RunResult.read(folder).data
+    if then is not None:  # unknown of runs before the fingerprint was recorded
+        _compare_data(then, fingerprint(data), folder, data.name)
+
+
+def _prepare_folder(spec: RunSpec, data: Data, folder: Path) -> str:
+    """Set damaged checkpoints aside, and write or compare the fingerprint of the data, which is returned.
+
+    It is in ``settings.json`` beside what the digest is of: a recorded run keeps its name.
+    """
+    path = folder / "settings.json"
+    then, now = read_json(path).get("data"), fingerprint(data)
+    if then is None:
+        write_json(path, {**spec.to_dict(), "data": now})
+    else:
+        _compare_data(then, now, folder, data.name)
+    store.set_aside_checkpoints(folder)
+    return now
+
+
+def _compare_data(then: str, now: str, folder: Path, name: str) -> None:
+    if then != now:
+        raise MarioError(
+            f"{folder} holds a run on other data: the fingerprint of {name} is {then} there and {now} here. "
+            f"`mario data verify {name}` checks its files; choose another folder or remove this one"
+        )
+
+
+def _earlier(epoch: Epoch) -> dict[str, Any]:
+    """What a resumed run ran under before, if that may have changed its last bits."""
+    return {"earlier": list(epoch.environments[:-1])} if len(epoch.environments) > 1 else {}
 
 
 def claim(spec: RunSpec, folder: Path) -> None:

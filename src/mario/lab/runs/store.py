@@ -135,19 +135,21 @@ def set_aside_checkpoints(folder: Path) -> None:
     """Rename damaged checkpoints in ``folder`` with a warning; the run continues from the newest intact one."""
     from safetensors import SafetensorError, safe_open
 
-    files = sorted((folder / "checkpoint").glob("*.safetensors"))
+    from mario.training.checkpoint import checkpoint_files
+
+    files = checkpoint_files(folder / "checkpoint")
     faults = {}
     for file in files:
         try:
             with safe_open(file, framework="np") as opened:
                 json.loads((opened.metadata() or {})["mario"])
-        except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
             faults[file] = f"{file.name} ({_line(error)})"
     for file in faults:
         _aside(file)
     if faults:
         intact = [file for file in files if file not in faults]
-        then = f"step {int(intact[-1].stem)}" if intact and intact[-1].stem.isdigit() else "the start"
+        then = f"step {int(intact[-1].stem)}" if intact else "the start"
         named = ", ".join(faults.values())
         warnings.warn(f"damaged checkpoints in {folder}: {named}; continuing from {then}", stacklevel=2)
 
