@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.datasets import load_dataset
@@ -24,7 +25,8 @@ def test_sound_graphs_pass() -> None:
     check_graph(pair(x=torch.eye(3).to_sparse_csr()))
     check_graph(pair(y=torch.tensor([0, 1, -1])))
     check_graph(Data(x=torch.eye(2), edge_index=torch.zeros(2, 0).long()))
-    check_graph(pair(visible_mask=torch.tensor([True, False, True])))
+    for setting in ("transductive", "inductive"):
+        check_graph(pair(visible_mask=torch.tensor([True, False, True]), setting=setting))
     check_graph(pair(group_id=torch.tensor([-1, 0, -1]), groups=["T1", "T2"]))
     check_graph(pair(edge_weight=torch.tensor([0.0, 2.5]), edge_attr=torch.tensor([[-1.0], [3.0]])))
     for setting in ("transductive", "inductive"):
@@ -36,6 +38,52 @@ def test_large_finite_features_whose_sum_overflows_pass() -> None:
 
 
 NAN, INF = float("nan"), float("inf")
+
+
+def seen(*nodes: bool) -> dict[str, object]:
+    return {"visible_mask": torch.tensor(nodes), "setting": "inductive"}
+
+
+def sparse(crow: list[int], col: list[int], values: list[float], dtype: torch.dtype = torch.int64) -> Tensor:
+    """A sparse CSR matrix of shape [3, 4] with any indices."""
+    parts = torch.tensor(crow, dtype=dtype), torch.tensor(col, dtype=dtype), torch.tensor(values)
+    return torch.sparse_csr_tensor(*parts, size=(3, 4), check_invariants=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_sound_sparse_features_pass(dtype: torch.dtype) -> None:
+    for x in (sparse([0, 2, 2, 3], [0, 3, 1], [1.0, 2.0, 0.0], dtype), sparse([0, 0, 0, 0], [], [], dtype)):
+        check_graph(pair(x=x))
+
+
+BAD_SPARSE = {
+    "a column at the width": (sparse([0, 1, 2, 2], [0, 4], [1.0, 1.0]), "column 4, but its 4 columns are 0..3"),
+    "a huge column": (sparse([0, 1, 2, 2], [0, 2**40], [1.0, 1.0]), "column 1099511627776"),
+    "a negative column": (sparse([0, 1, 2, 2], [-1, 0], [1.0, 1.0]), "column -1"),
+    "row pointers that fall": (sparse([0, 2, 1, 2], [0, 1], [1.0, 1.0]), "row pointers of data.x must ascend"),
+    "a negative row pointer": (sparse([0, -1, 2, 2], [0, 1], [1.0, 1.0]), "row pointers of data.x must ascend"),
+    "a first row pointer above 0": (sparse([1, 1, 2, 2], [0, 1], [1.0, 1.0]), "row pointers of data.x must ascend"),
+    "a huge last row pointer": (sparse([0, 1, 2, 2**50], [0, 1], [1.0, 1.0]), "row pointers of data.x must ascend"),
+    "a last row pointer too small": (sparse([0, 1, 1, 1], [0, 1], [1.0, 1.0]), "row pointers of data.x must ascend"),
+    "too few row pointers": (sparse([0, 2], [0, 1], [1.0, 1.0]), "3 rows: it has 2 row pointers"),
+    "fewer columns than values": (sparse([0, 1, 2, 2], [0], [1.0, 1.0]), "1 columns and 2 values"),
+    "columns out of order": (sparse([0, 2, 2, 2], [1, 0], [1.0, 1.0]), "do not ascend, or one is there twice"),
+    "a column twice": (sparse([0, 1, 3, 3], [1, 2, 2], [1.0, 1.0, 1.0]), "do not ascend, or one is there twice"),
+    "indices of two types": (
+        torch.sparse_csr_tensor(
+            torch.tensor([0, 1, 1, 1]).int(), torch.tensor([0]), torch.ones(1), (3, 4), check_invariants=False
+        ),
+        "rows torch.int32 and columns torch.int64",
+    ),
+    "no numbers": (sparse([0, 1, 1, 1], [0], [NAN]), "1 NaN or infinite"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_SPARSE)
+def test_each_fault_of_sparse_features_is_named(fault: str) -> None:
+    x, message = BAD_SPARSE[fault]
+    with pytest.raises(MarioError, match=message):
+        check_graph(pair(x=x))
 
 
 @pytest.mark.parametrize(
@@ -78,13 +126,33 @@ NAN, INF = float("nan"), float("inf")
         ({"env_id": torch.tensor([0, 0])}, "data.env_id"),
         ({"domain_id": torch.tensor([0.0, 0, 1])}, "data.domain_id"),
         ({"visible_mask": torch.tensor([1, 0, 1])}, "data.visible_mask must be a bool"),
-        ({"visible_mask": torch.tensor([False, False, True])}, "visible_mask leaves out nodes of train_mask"),
-        ({"visible_mask": torch.tensor([True, True, True])}, "visible_mask contains nodes of ood_test_mask"),
+        (seen(False, False, True), "visible_mask leaves out nodes of train_mask"),
+        (seen(True, True, True), "visible_mask contains nodes of ood_test_mask"),
+        ({"visible_mask": torch.tensor([True, False, True])}, "visible_mask needs data.setting"),
+        ({"setting": "Inductive"}, "unknown data.setting 'Inductive'; use one of .*did you mean 'inductive'"),
+        ({"setting": ["inductive"]}, "unknown data.setting"),
         ({"group_id": torch.tensor([-1, 0])}, "data.group_id must hold one int64"),
         ({"group_id": torch.tensor([-1, 0, -1])}, "list of distinct names, one per group, got None"),
         ({"group_id": torch.tensor([-1, 0, -1]), "groups": ["T1", "T1"]}, "distinct names"),
         ({"group_id": torch.tensor([-1, 1, -1]), "groups": ["T1"]}, r"0\.\.0 \(-1 for none\), got 1"),
         ({"group_id": torch.tensor([-1, -2, 0]), "groups": ["T1"]}, "got -2"),
+        ({"group_id": torch.tensor([-1, 0, -1]), "groups": ["id_val"]}, "'id_val', the name of another score"),
+        ({"group_id": torch.tensor([-1, 0, -1]), "groups": ["step"]}, "'step', the name of another score"),
+        ({"num_classes": "2"}, "data.num_classes must be a whole number of classes, at least 1, got '2'"),
+        ({"num_classes": True}, "data.num_classes must be a whole number"),
+        ({"num_nodes": 4}, "data.num_nodes is 4, but data.x has 3 rows"),
+        ({"x": torch.ones(3, 2, requires_grad=True)}, r"data.x requires gradients.*use data.x.detach\(\)"),
+        ({"edge_weight": torch.ones(2, requires_grad=True)}, "data.edge_weight requires gradients"),
+        ({"x": torch.full((3, 2), 1e39, dtype=torch.float64)}, "data.x holds 6 entries that are infinite as .*float32"),
+        ({"edge_attr": torch.full((2, 1), -1e39).double() * 1e20}, "data.edge_attr holds 2 NaN or infinite"),
+        ({"edge_weight": torch.tensor([1.0, 1e300]).double()}, "data.edge_weight holds 1 NaN"),
+        ({"x": torch.empty(3, 2, device="meta")}, "data.x is on meta"),
+        ({"y": torch.empty(3, dtype=torch.int64, device="meta")}, "data.y is on meta and data.x on cpu"),
+        ({"x": torch.eye(3).to_sparse()}, "dense or sparse CSR, got sparse_coo"),
+        ({"x": torch.eye(3).to_sparse_csc()}, "dense or sparse CSR, got sparse_csc"),
+        ({"edge_index": torch.tensor([[0, 1], [1, 2]]).to_sparse()}, "tensor of node ids, got sparse_coo"),
+        ({"train_mask": torch.tensor([True, False, False]).to_sparse()}, "data.train_mask must be a bool"),
+        ({"y": torch.tensor([0, 1, 0]).to_sparse()}, "data.y must hold one int64"),
     ],
 )
 def test_each_fault_is_named(changes: dict[str, object], message: str) -> None:
@@ -134,6 +202,12 @@ def test_a_sound_set_of_graphs_passes_with_and_without_ptr() -> None:
         ({"train_mask": torch.tensor([True, False, False])}, "a bool for each of 2 graphs"),
         ({"train_mask": torch.tensor([True, True])}, "share 1 graphs"),
         ({"domain_id": torch.tensor([2, 2, 1])}, "one int64 for each of 2 graphs"),
+        ({"batch": torch.tensor([0, 0, 2**60])}, "names graph 1152921504606846976"),
+        ({"batch": torch.tensor([0, 0, 2**60]), "ptr": None}, "graph 1 of data has no nodes"),
+        ({"ptr": [0, 2, 3]}, r"data\.ptr must hold the first node \(int64\) of each graph.*got list"),
+        ({"ptr": torch.tensor([], dtype=torch.int64)}, r"data\.ptr must hold the first node"),
+        ({"num_graphs": 3}, r"data\.num_graphs is 3, but data\.ptr has 2 graphs"),
+        ({"visible_mask": torch.tensor([True, False])}, "visible_mask has no effect in a set of graphs"),
     ],
 )
 def test_each_fault_of_a_set_of_graphs_is_named(changed: dict[str, torch.Tensor], message: str) -> None:

@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 from mario.errors import MarioError
 from mario.graphs import check_graph
 from mario.methods import GRACE, Method
+from mario.methods.base import check_seed
 from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures, View
 
 _ROWS = 1024
@@ -44,6 +45,7 @@ def invariance(
     """
     if pairs < 1:
         raise MarioError(f"pairs must be at least 1, got {pairs}")
+    check_seed(seed)
     model.check_fitted()
     check_graph(data)
     graph = model.embeddable(data)

@@ -7,6 +7,7 @@ from mario.errors import MarioError
 from mario.graphs.graph_sets import select_graphs
 from mario.graphs.paging import release
 from mario.graphs.subgraph import subgraph
+from mario.graphs.validation import check_graph
 
 _EDGES = ("edge_index", "edge_weight", "edge_attr")
 _KEPT = ("x", *_EDGES, "n_id", "name", "domain", "shift", "setting", "split_seed", "metric", "num_classes", "faults")
@@ -26,6 +27,7 @@ def training_graph(data: Data) -> Data:
         >>> seen.num_nodes, "ood_test_mask" in seen
         (140, False)
     """
+    check_graph(data)
     if "train_mask" not in data:
         raise MarioError(
             "data has no train_mask; load it with mario.load_dataset or split it with mario.graphs.split_graph"

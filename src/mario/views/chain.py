@@ -5,6 +5,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from mario.errors import MarioError
+from mario.graphs.validation import check_structure
 from mario.views.view import View
 
 
@@ -27,7 +28,11 @@ class Chain(View):
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
         for view in self.views:
-            data = view(data, generator) if isinstance(view, View) else view(data)
+            if not isinstance(view, View):
+                data = view(data)
+                check_structure(data)
+            else:  # its input is a copy that has passed
+                data = view.forward(data, generator)
         return data
 
     def __repr__(self) -> str:

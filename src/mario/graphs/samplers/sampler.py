@@ -8,8 +8,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.paging import extremes, gather
-from mario.graphs.subgraph import count_nodes, select_rows
+from mario.graphs.paging import gather
+from mario.graphs.subgraph import select_rows
+from mario.graphs.validation import check_structure
 
 
 class Sampler(ABC):
@@ -24,7 +25,11 @@ class Sampler(ABC):
 
     def __init__(self, data: Data) -> None:
         self.data = data
-        self.num_nodes = checked_nodes(data)
+        self.num_nodes = check_structure(data)
+        if not self.num_nodes:
+            raise MarioError("data has no nodes; a sampler needs at least one")
+        if data.edge_index is None:
+            raise MarioError("data has no edge_index; a sampler needs one of shape [2, edges]")
         tensors = [key for key, value in data if isinstance(value, Tensor) and value.dim() and key != "edge_index"]
         self._edge_keys = [key for key in tensors if data.is_edge_attr(key)]
         self._node_keys = [key for key in tensors if key not in self._edge_keys and data[key].size(0) == self.num_nodes]
@@ -56,24 +61,6 @@ class Sampler(ABC):
             batch.n_id = nodes
         batch.num_nodes = nodes.numel()
         return batch
-
-
-def checked_nodes(data: Data) -> int:
-    """The number of nodes; `MarioError` if ``data`` cannot be sampled."""
-    num_nodes = count_nodes(data)
-    if not num_nodes:
-        raise MarioError("data has no nodes; a sampler needs at least one")
-    edge_index = data.get("edge_index")
-    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.size(0) != 2:
-        got = f"shape {tuple(edge_index.shape)}" if isinstance(edge_index, Tensor) else repr(edge_index)
-        raise MarioError(f"data.edge_index must be an int64 tensor of shape [2, edges], got {got}")
-    if edge_index.dtype != torch.int64:
-        raise MarioError(f"data.edge_index must be int64, got {edge_index.dtype}")
-    if edge_index.numel():
-        low, high = extremes(edge_index)
-        if low < 0 or high >= num_nodes:
-            raise MarioError(f"data.edge_index must hold node ids in 0..{num_nodes - 1}, got {low}..{high}")
-    return num_nodes
 
 
 def check_count(name: str, value: int, low: int = 1) -> int:
