@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from mario.graphs import fingerprint as module
 from mario.graphs.fingerprint import fingerprint
 
 
@@ -41,7 +40,7 @@ def test_what_it_does_not_see_does_not_count() -> None:
     assert fingerprint(other) == fingerprint(graph())
 
 
-def test_sparse_features_and_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sparse_features() -> None:
     one, other = graph(), graph()
     one.x, other.x = one.x.to_sparse_csr(), (2 * other.x).to_sparse_csr()
     assert fingerprint(one) != fingerprint(other)
@@ -49,7 +48,18 @@ def test_sparse_features_and_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     assert other.edge_index.stride() != graph().edge_index.stride()
     one.edge_index, one.x = graph().edge_index, other.x
     assert fingerprint(one) == fingerprint(other)
-    monkeypatch.setattr(module, "_MOST", 2)
-    many = Data(x=torch.rand(50, 3), edge_index=torch.randint(50, (2, 90)))
-    moved = Data(x=many.x, edge_index=many.edge_index.flip(1))
-    assert fingerprint(many) == fingerprint(many.clone()) != fingerprint(moved)
+    wider = graph()
+    wider.x = torch.sparse_csr_tensor(
+        other.x.crow_indices(), other.x.col_indices(), other.x.values(), (2, 4), check_invariants=True
+    )
+    assert fingerprint(wider) != fingerprint(other)
+
+
+def test_every_row_of_a_large_graph_counts() -> None:
+    """Of more than 2²² numbers, only evenly spaced blocks were read: a third of these rows."""
+    many = Data(x=torch.zeros(2**17 + 2**16, 32), edge_index=torch.zeros(2, 0, dtype=torch.int64))
+    found = {fingerprint(many)}
+    for row in (0, 2**16 + 1, 100_001, 2**17 + 12_345, many.x.size(0) - 1):
+        many.x[row, 5] = 1
+        found.add(fingerprint(many))
+    assert len(found) == 6

@@ -1,11 +1,34 @@
+import gc
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
 
-from mario.datasets import load_dataset
+import mario
+from mario.datasets import load_dataset, save_dataset
 from mario.errors import MarioError
-from mario.graphs import check_graph, training_graph
+from mario.evaluation import evaluate_many, invariance
+from mario.graphs import check_graph, save_graph, save_mapped, split_graph, training_graph
+from mario.graphs.samplers import Clusters, FullGraph, Graphs, Neighbors, RandomWalk
+from mario.graphs.validation import check_structure
+from mario.views import (
+    AdversarialFeatures,
+    Chain,
+    Diffusion,
+    DropEdges,
+    DropNodes,
+    MaskFeatures,
+    MaskNodes,
+    OneOf,
+    PerturbEdges,
+    RandomWalkSubgraph,
+    ShuffleFeatures,
+)
 
 
 def pair(**changes: object) -> Data:
@@ -144,8 +167,8 @@ def test_each_fault_of_sparse_features_is_named(fault: str) -> None:
         ({"x": torch.ones(3, 2, requires_grad=True)}, r"data.x requires gradients.*use data.x.detach\(\)"),
         ({"edge_weight": torch.ones(2, requires_grad=True)}, "data.edge_weight requires gradients"),
         ({"x": torch.full((3, 2), 1e39, dtype=torch.float64)}, "data.x holds 6 entries that are infinite as .*float32"),
-        ({"edge_attr": torch.full((2, 1), -1e39).double() * 1e20}, "data.edge_attr holds 2 NaN or infinite"),
-        ({"edge_weight": torch.tensor([1.0, 1e300]).double()}, "data.edge_weight holds 1 NaN"),
+        ({"edge_attr": torch.full((2, 1), -1e39, dtype=torch.float64)}, "data.edge_attr holds 2 entries that are inf"),
+        ({"edge_weight": torch.tensor([1.0, 1e300], dtype=torch.float64)}, "data.edge_weight holds 1 entries that are"),
         ({"x": torch.empty(3, 2, device="meta")}, "data.x is on meta"),
         ({"y": torch.empty(3, dtype=torch.int64, device="meta")}, "data.y is on meta and data.x on cpu"),
         ({"x": torch.eye(3).to_sparse()}, "dense or sparse CSR, got sparse_coo"),
@@ -158,6 +181,100 @@ def test_each_fault_of_sparse_features_is_named(fault: str) -> None:
 def test_each_fault_is_named(changes: dict[str, object], message: str) -> None:
     with pytest.raises(MarioError, match=message):
         check_graph(pair(**changes))
+
+
+def wrong_column() -> Data:
+    """Reading it segfaults."""
+    return pair(x=sparse([0, 1, 2, 2], [0, 2**40], [1.0, 1.0]), edge_index=torch.tensor([[0, 1], [1, 0]]))
+
+
+ENTRIES: dict[str, Callable[[Data], object]] = {
+    "fit": lambda data: mario.RandomInit(epochs=1).fit(data),
+    "evaluate": lambda data: mario.evaluate(mario.RandomInit(epochs=1).fit(pair()), data),
+    "evaluate_many": lambda data: evaluate_many([torch.ones(3, 2)], data),
+    "transform": lambda data: mario.RandomInit(epochs=1).fit(pair()).transform(data),
+    "predict": lambda data: mario.ERM(epochs=1, batch_norm=False).fit(pair()).predict(data),
+    "invariance": lambda data: invariance(mario.RandomInit(epochs=1).fit(pair()), data),
+    "split_graph": lambda data: split_graph(data, domain="degree"),
+    "training_graph": training_graph,
+    "save_graph": lambda data: save_graph(data, "unused"),
+    "save_mapped": lambda data: save_mapped(data, "unused"),
+    "save_dataset": lambda data: save_dataset(data, "unused"),
+    "FullGraph": FullGraph,
+    "RandomWalk": lambda data: RandomWalk(data, roots=1, length=1),
+    "Neighbors": lambda data: Neighbors(data, seeds=1, fanouts=[1]),
+    "Clusters": lambda data: Clusters(data, clusters=1),
+    "Graphs": lambda data: Graphs(data, per_batch=1),
+    "DropEdges": DropEdges(0.5),
+    "DropNodes": DropNodes(0.5),
+    "MaskFeatures": MaskFeatures(0.5),
+    "MaskNodes": MaskNodes(0.5),
+    "PerturbEdges": PerturbEdges(0.5),
+    "RandomWalkSubgraph": RandomWalkSubgraph(0.5),
+    "ShuffleFeatures": ShuffleFeatures(),
+    "Diffusion": Diffusion(),
+    "AdversarialFeatures": AdversarialFeatures(loss=lambda data: data.x.sum()),
+    "Chain": Chain(DropEdges(0.5), MaskFeatures(0.5)),
+    "OneOf": OneOf(DropEdges(0.5), MaskFeatures(0.5)),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_every_entry_checks_its_graph(entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MarioError, match="column 1099511627776"):
+        ENTRIES[entry](wrong_column())
+    with pytest.raises(MarioError, match="names node 7"):
+        ENTRIES[entry](pair(edge_index=torch.tensor([[0], [7]])))
+    with pytest.raises(MarioError, match="data must be a torch_geometric"):
+        ENTRIES[entry](torch.eye(3))  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_output_of_a_foreign_transform_is_checked() -> None:
+    class Beyond(BaseTransform):
+        def forward(self, data: Data) -> Data:
+            data.edge_index = data.edge_index + 7
+            return data
+
+    with pytest.raises(MarioError, match="names node 9"):
+        Chain(Beyond(), DropEdges(0.5))(pair())
+
+
+def test_graphs_of_a_set_are_consecutive_where_a_part_is_cut() -> None:
+    data = graph_set(batch=torch.tensor([0, 1, 0]), edge_index=torch.zeros(2, 0, dtype=torch.int64), ptr=None)
+    for entry in ("Graphs", "OneOf"):
+        with pytest.raises(MarioError, match="must be consecutive"):
+            ENTRIES[entry](data)
+
+
+def test_a_graph_that_has_passed_is_checked_again_if_a_tensor_changed() -> None:
+    data = pair(x=sparse([0, 1, 2, 2], [0, 1], [1.0, 1.0]))
+    assert check_structure(data) == check_structure(data) == 3
+    data.edge_index[0, 0] = 7
+    with pytest.raises(MarioError, match="names node 7"):
+        check_structure(data)
+    data.edge_index[0, 0] = 0
+    data.x.col_indices()[0] = 9
+    with pytest.raises(MarioError, match="column 9"):
+        check_structure(data)
+
+
+def test_changes_that_torch_does_not_track_are_noticed_by_check_graph() -> None:
+    data = pair()
+    check_graph(data)
+    data.x.numpy()[0, 0] = NAN
+    with pytest.raises(MarioError, match="1 NaN"):
+        check_graph(data)
+
+
+def test_what_is_remembered_does_not_keep_a_graph_alive() -> None:
+    data = pair()
+    check_structure(data)
+    kept = weakref.ref(data.edge_index)
+    del data
+    gc.collect()
+    assert kept() is None
 
 
 def test_something_else_than_a_graph() -> None:

@@ -14,6 +14,7 @@ from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures, Vie
 _ROWS = 1024
 
 
+@torch.inference_mode(False)  # the adversary needs gradients, whatever the mode
 def invariance(
     model: Method, data: Data, *, seed: int = 0, pairs: int = 8, epsilon: float = 1e-3, steps: int = 3
 ) -> dict[str, float]:

@@ -29,7 +29,7 @@ def fingerprint(data: Data) -> str:
         for part in _parts(key, value) if isinstance(value, Tensor) else ():
             digest.update(f"{key} {part.dtype} {tuple(part.shape)}".encode())
             for block in blocks(part.detach()):
-                digest.update(block.cpu().contiguous().numpy())
+                digest.update(block.cpu().contiguous().numpy().data)
     return digest.hexdigest()
 
 

@@ -27,8 +27,8 @@ from mario.graphs.validation import check_structure
 _FORMAT = 1
 _ABOUT = "graph.json"
 _GRID = ("x", "edge_index", "starts")
-_DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-_DTYPES += (torch.float16, torch.float32, torch.float64)
+_WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+_DTYPES = (*_WHOLE, torch.float16, torch.float32, torch.float64)
 _FINITE = ("x", "edge_weight", "edge_attr")
 
 

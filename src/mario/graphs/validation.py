@@ -1,6 +1,7 @@
 """What a graph is: the only place that decides it. Errors say what to fix; docs/reliability.md lists the rules."""
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -241,7 +242,7 @@ def check_set(data: Data) -> int:
     return graphs
 
 
-def _check_masks(masks: dict[str, object], num_nodes: int, unit: str = "nodes") -> None:
+def _check_masks(masks: dict[str, Tensor], num_nodes: int, unit: str = "nodes") -> None:
     owner = None
     for name, mask in masks.items():
         if not _is_vector(mask, torch.bool, num_nodes):
@@ -317,7 +318,7 @@ def _check_labels(data: Data, masks: dict[str, Tensor], num_nodes: int, unit: st
             )
 
 
-def _is_vector(value: object, dtype: torch.dtype, length: int | None = None) -> bool:
+def _is_vector(value: object, dtype: torch.dtype, length: int | None = None) -> TypeGuard[Tensor]:
     if not isinstance(value, Tensor) or value.dtype != dtype or value.layout != torch.strided or value.dim() != 1:
         return False
     return length is None or value.numel() == length

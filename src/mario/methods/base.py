@@ -178,8 +178,8 @@ class Method(Estimator, nn.Module):
         if self.compiled and choose_device(device).type == "cpu":
             _check_compiler()
         num_classes = int(data.get("num_classes") or data.y[data.train_mask].max() + 1) if self.supervised else 0
-        with torch.inference_mode(False):  # weights and graph must be able to have gradients
-            self.place(data.x.size(1), num_classes, edge_channels=_edge_channels(data), seed=seed, device=device)
+        self.place(data.x.size(1), num_classes, edge_channels=_edge_channels(data), seed=seed, device=device)
+        with torch.inference_mode(False):
             return self.see(data)
 
     def see(self, data: Data) -> Data:
@@ -213,10 +213,13 @@ class Method(Estimator, nn.Module):
         self.in_channels_, self.num_classes_, self.edge_channels_ = in_channels, num_classes, edge_channels
         for earlier in (self._modules, self._parameters, self._buffers):
             earlier.clear()  # parts of an earlier fit with other settings
-        with torch.random.fork_rng(devices=[]):
+        with (
+            torch.random.fork_rng(devices=[]),
+            torch.inference_mode(False),
+        ):  # weights need gradients, whatever the mode
             torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs too
             self.build(in_channels, num_classes)
-        self.to(choose_device(device))
+            self.to(choose_device(device))
         if self.compiled:
             for part in self.children():
                 if isinstance(part, Encoder):
