@@ -88,9 +88,9 @@ def evaluate_many(
 
 def _check(data: Data) -> int:
     """The number of classes in ``data``, from what an evaluation may know."""
-    check_graph(data)
-    if data.get("y") is None or data.get("train_mask") is None:
+    if isinstance(data, Data) and (data.get("y") is None or data.get("train_mask") is None):
         raise MarioError("an evaluation needs labels y and a train_mask: use transform(data) for embeddings alone")
+    check_graph(data)
     if data.get("test_mask") is not None and data.get("id_test_mask") is None and data.get("ood_test_mask") is None:
         warnings.warn("test_mask is not read: name it id_test_mask or ood_test_mask for a test score", stacklevel=3)
     return int(data.get("num_classes") or data.y[data.train_mask].max() + 1)

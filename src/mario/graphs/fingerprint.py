@@ -13,7 +13,7 @@ def fingerprint(data: Data) -> str:
     """A hash of what training sees of ``data``.
 
     It covers every entry of features, edges with their weights and attributes, labels, the training mask,
-    environments, and the assignment of nodes to graphs. It reads about 0.8 GB per second.
+    environments, and the assignment of nodes to graphs. It reads 0.3 to 0.8 GB per second.
 
     Example:
         >>> one = Data(x=torch.zeros(2, 3), edge_index=torch.tensor([[0], [1]]))
