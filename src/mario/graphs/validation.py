@@ -1,6 +1,7 @@
 """What a graph is: the only place that decides it. Errors say what to fix; docs/reliability.md lists the rules."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeGuard
 
 import torch
@@ -79,6 +80,7 @@ def _always(tensor: Tensor, key: object, check: Callable[[], None]) -> None:
 
 def _check_structure(data: Data, needed: tuple[str, ...], once: Callable[..., None]) -> int:
     _check_type(data)
+    _check_tensors(data, once)
     x, edge_index = data.get("x"), data.get("edge_index")
     while not needed and isinstance(x, Features | Perturbed | SelectedRows):  # a view in parts
         x = x.x if isinstance(x, Features) else x.features
@@ -88,18 +90,23 @@ def _check_structure(data: Data, needed: tuple[str, ...], once: Callable[..., No
         raise MarioError(f"data.x has shape {tuple(x.shape)}; a graph needs at least a node and a feature")
     if edge_index is not None or "edge_index" in needed:
         _check_edge_form(edge_index)
-    _check_devices(data)
     if x is not None and x.layout == torch.sparse_csr:
-        once(x, "csr", lambda: _check_csr(x.crow_indices(), x.col_indices(), x.values(), x.size(0), x.size(1)))
+        once(x, "csr", partial(_check_csr, "x", x))
     num_nodes = int(data.x.size(0)) if x is not None else _stated_nodes(data)
     _check_count(data, "num_nodes", num_nodes, f"data.x has {num_nodes} rows")
     if edge_index is not None:
         once(edge_index, ("edges", num_nodes), lambda: _check_edges(edge_index, num_nodes))
         for key in ("edge_weight", "edge_attr"):
-            rows = len(data[key]) if isinstance(data.get(key), Tensor) and data[key].dim() else edge_index.size(1)
-            if rows != edge_index.size(1):
-                raise MarioError(f"data.{key} has {rows} rows, but data.edge_index has {edge_index.size(1)} edges")
-    batch = data.get("batch")
+            value, edges = data.get(key), edge_index.size(1)
+            if isinstance(value, Tensor) and (not value.dim() or value.size(0) != edges):
+                rows = value.size(0) if value.dim() else "no"
+                raise MarioError(f"data.{key} has {rows} rows, but data.edge_index has {edges} edges")
+    batch, ptr = data.get("batch"), data.get("ptr")
+    if ptr is not None and not (batch is not None and _is_vector(ptr, torch.int64) and ptr.numel() > 1):
+        raise MarioError(
+            "data.ptr must hold the first node (int64) of each graph of data.batch, and the number of nodes, "
+            f"got {_kind(ptr)}{'' if batch is not None else ' without data.batch'}"
+        )
     if batch is not None and not _is_vector(batch, torch.int64, num_nodes):
         raise MarioError(f"data.batch must hold the graph (int64) of each of {num_nodes} nodes, got {_kind(batch)}")
     if batch is not None and bool((batch < 0).any()):
@@ -127,13 +134,20 @@ def _check_count(data: Data, key: str, there: int, fact: str) -> None:
         raise MarioError(f"data.{key} is {stated!r}, but {fact}; remove data.{key}")
 
 
-def _check_devices(data: Data) -> None:
-    places = {key: value.device for key, value in data if isinstance(value, Tensor)}
-    first = next(iter(places), "")
-    for key, place in places.items():
-        if place != places[first] or place.type == "meta":
-            other = f" and data.{first} on {places[first]}" if key != first else ""
-            raise MarioError(f"data.{key} is on {place}{other}; use data.to('cpu'), or load tensors that hold numbers")
+def _check_tensors(data: Data, once: Callable[..., None]) -> None:
+    """What holds for all tensors, also those that have no meaning here but are sliced with the others."""
+    tensors = {key: value for key, value in data if isinstance(value, Tensor)}
+    first = next(iter(tensors), "")
+    for key, value in tensors.items():
+        if value.is_nested or value.is_quantized or value.layout not in (torch.strided, torch.sparse_csr):
+            raise MarioError(f"data.{key} is {_layout(value)}; make it dense or sparse CSR")
+        if value.device != tensors[first].device or value.device.type == "meta":
+            other = f" and data.{first} on {tensors[first].device}" if key != first else ""
+            raise MarioError(
+                f"data.{key} is on {value.device}{other}; use data.to('cpu'), or load tensors that hold numbers"
+            )
+        if value.layout == torch.sparse_csr:
+            once(value, "csr", partial(_check_csr, key, value))
 
 
 def _check_matrix(x: object) -> None:
@@ -141,30 +155,33 @@ def _check_matrix(x: object) -> None:
         raise MarioError(f"data.x must be a [nodes, features] matrix, dense or sparse CSR, got {_kind(x)}")
 
 
-def _check_csr(crow: Tensor, col: Tensor, values: Tensor, rows: int, columns: int) -> None:
+def _check_csr(key: str, matrix: Tensor) -> None:
     """The invariants of a sparse CSR matrix. torch checks none of them by default, and its kernels crash without."""
-    entries = values.numel()
+    crow, col, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+    rows, columns, entries = matrix.size(0), matrix.size(1), values.numel()
     if crow.dtype != col.dtype or crow.dtype not in (torch.int32, torch.int64):
-        raise MarioError(f"data.x must have int64 (or int32) indices, got rows {crow.dtype} and columns {col.dtype}")
-    if crow.shape != (rows + 1,) or col.shape != (entries,) or values.dim() != 1:
         raise MarioError(
-            f"data.x is not a sparse CSR matrix of {rows} rows: it has {crow.numel()} row pointers, {col.numel()} "
+            f"data.{key} must have int64 (or int32) indices, got rows {crow.dtype} and columns {col.dtype}"
+        )
+    if crow.shape != (rows + 1,) or col.shape != (entries,) or values.dim() != 1 or matrix.dim() != 2:
+        raise MarioError(
+            f"data.{key} is not a sparse CSR matrix of {rows} rows: it has {crow.numel()} row pointers, {col.numel()} "
             f"columns and {entries} values"
         )
     if int(crow[0]) != 0 or int(crow[-1]) != entries or bool((crow[1:] < crow[:-1]).any()):
-        raise MarioError(f"the row pointers of data.x must ascend from 0 to its {entries} entries; they do not")
+        raise MarioError(f"the row pointers of data.{key} must ascend from 0 to its {entries} entries; they do not")
     if not entries:
         return
     low, high = extremes(col)
     if low < 0 or high >= columns:
         named = low if low < 0 else high
-        raise MarioError(f"data.x has an entry in column {named}, but its {columns} columns are 0..{columns - 1}")
+        raise MarioError(f"data.{key} has an entry in column {named}, but its {columns} columns are 0..{columns - 1}")
     within = torch.ones(entries, dtype=torch.bool, device=col.device)  # entries that follow one of the same row
     starts = crow[:-1]
     within[starts[starts < entries].long()] = False
     if bool((within[1:] & (col[1:] <= col[:-1])).any()):
         raise MarioError(
-            "the columns of a row of data.x do not ascend, or one is there twice; sort and merge the entries, "
+            f"the columns of a row of data.{key} do not ascend, or one is there twice; sort and merge the entries, "
             "for example with scipy's csr_array.sum_duplicates()"
         )
 
@@ -222,8 +239,6 @@ def check_set(data: Data) -> int:
     batch, ptr, edge_index = data.batch, data.get("ptr"), data.edge_index
     if not batch.numel() or bool((batch[1:] < batch[:-1]).any()):
         raise MarioError("data.batch must ascend from 0: the nodes of a graph must be consecutive")
-    if ptr is not None and not (_is_vector(ptr, torch.int64) and ptr.numel() > 1):
-        raise MarioError(f"data.ptr must hold the first node (int64) of each graph, and their number, got {_kind(ptr)}")
     graphs = int(ptr.numel()) - 1 if ptr is not None else int(batch[-1]) + 1
     _check_count(data, "num_graphs", graphs, f"data.{'batch' if ptr is None else 'ptr'} has {graphs} graphs")
     if int(batch[-1]) >= graphs:
@@ -327,5 +342,11 @@ def _is_vector(value: object, dtype: torch.dtype, length: int | None = None) -> 
 def _kind(value: object) -> str:
     if not isinstance(value, Tensor):
         return type(value).__name__
-    layout = "" if value.layout == torch.strided else f"{str(value.layout).removeprefix('torch.')} "
+    layout = "" if value.layout == torch.strided else f"{_layout(value)} "
     return f"{layout}{value.dtype} of shape {tuple(value.shape)}"
+
+
+def _layout(value: Tensor) -> str:
+    return (
+        "nested" if value.is_nested else "quantized" if value.is_quantized else str(value.layout).removeprefix("torch.")
+    )
