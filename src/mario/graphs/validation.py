@@ -109,8 +109,12 @@ def _check_structure(data: Data, needed: tuple[str, ...], once: Callable[..., No
         )
     if batch is not None and not _is_vector(batch, torch.int64, num_nodes):
         raise MarioError(f"data.batch must hold the graph (int64) of each of {num_nodes} nodes, got {_kind(batch)}")
-    if batch is not None and bool((batch < 0).any()):
-        raise MarioError("data.batch must ascend from 0, but it holds a negative number")
+    if batch is not None and num_nodes:
+        low, high = (int(end) for end in batch.aminmax())
+        graphs = max(num_nodes, 0 if ptr is None else ptr.numel() - 1)
+        if low < 0 or high >= graphs:
+            named = low if low < 0 else high
+            raise MarioError(f"data.batch names graph {named}, but must ascend from 0 with a node in every graph")
     return num_nodes
 
 
