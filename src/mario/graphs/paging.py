@@ -57,7 +57,12 @@ def map_array(path: Path) -> Tensor:
     It is read-only: writing to it crashes the process, so ``clone()`` it first. Views of it and ``to`` the same dtype
     share the file; the results of all other operations are in memory.
     """
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except OSError:
+        raise
+    except Exception as error:  # numpy evaluates the header, and raises what Python raises for such an expression
+        raise ValueError(f"{path.name} has no readable header: {error}") from None
     if array.ndim > 1 and not array.flags.c_contiguous:
         raise ValueError(f"{path.name} is in column-major order; write it in row-major order")
     if array.size == 0:
@@ -152,6 +157,19 @@ def count_negative(values: Tensor) -> int:
     if "negative" not in facts:
         facts["negative"] = sum(int((part < 0).sum()) for part in blocks(values))
     return int(facts["negative"])
+
+
+def count_beyond(values: Tensor, limit: float) -> int:
+    """The number of entries larger than ``limit`` in size."""
+    facts, key = _facts(values), f"beyond {limit}"
+    if key not in facts:
+        facts[key] = sum(_beyond(part, limit) for part in blocks(values))
+    return int(facts[key])
+
+
+def _beyond(part: Tensor, limit: float) -> int:
+    low, high = part.aminmax() if part.numel() else (0.0, 0.0)
+    return int((part.abs() > limit).sum()) if max(-low, high) > limit else 0
 
 
 def _facts(tensor: Tensor) -> dict[str, Any]:

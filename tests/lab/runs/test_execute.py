@@ -25,7 +25,8 @@ from mario.graphs.fingerprint import fingerprint
 from mario.lab.case import Case
 from mario.lab.presets import split_settings
 from mario.lab.presets.file import read_preset
-from mario.lab.runs.execute import execute, finish, load_data, probe_seed, result_of
+from mario.lab.result import RunResult
+from mario.lab.runs.execute import execute, finish, load_data, probe_seed
 from mario.lab.spec import RunSpec
 from mario.methods import GRACE, RandomInit, load
 
@@ -299,7 +300,7 @@ def test_a_result_from_before_data_was_recorded_is_of_unknown_data(tmp_path: Pat
     del written["data"]
     (tmp_path / "run/result.json").write_text(json.dumps(written))
     assert finish(run, other_data(data), tmp_path / "run").data is None
-    assert result_of(tmp_path / "run").to_dict() == written
+    assert RunResult.read(tmp_path / "run").to_dict() == written
 
 
 def test_a_half_done_run_refuses_other_data(tmp_path: Path) -> None:
