@@ -20,7 +20,7 @@ from torch_geometric.utils import is_undirected
 from mario.errors import MarioError, RunFailedError
 from mario.files import read_json, write_json
 from mario.graphs.csr import CSR
-from mario.graphs.paging import blocks, count_not_finite, map_array, mapping_of
+from mario.graphs.paging import blocks, count_not_finite, extremes, map_array, mapping_of
 from mario.graphs.rules import EDGE_DATA
 from mario.graphs.store import as_json
 from mario.graphs.validation import check_edges, check_structure
