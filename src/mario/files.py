@@ -1,19 +1,23 @@
-"""Atomic file writes, reading with clear errors, and the location of the cache."""
+"""Atomic file writes, locks, and the location of the cache. `mario.untrusted` reads."""
 
+import errno
 import json
 import os
 import sys
-import tomllib
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
-from mario.errors import MarioError, RunFailedError
+from mario.errors import RunFailedError
+from mario.untrusted import parse_json
+
+NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)
+"""Error numbers of a filesystem without locks."""
 
 
 def cache_folder() -> Path:
@@ -53,16 +57,39 @@ def write_whole(path: Path, write: Callable[[str], None]) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a lock for the file ``path`` and wait for a process that has it; a no-op on filesystems without locks."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path.with_name(f".{path.name}.lock"), thread_local=False, fallback_to_soft=False)
-    with suppress(OSError):  # no locks here
+def locked(path: Path, patience: float = 60.0) -> Iterator[None]:
+    """Hold a lock for the file ``path`` and wait for a process that has it; a no-op on filesystems without locks.
+
+    Raises :class:`RunFailedError` if another process holds it for longer than ``patience`` seconds.
+    """
+    place = path.with_name(f".{path.name}.lock")
+    lock = FileLock(place, timeout=patience, thread_local=False, fallback_to_soft=False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
+    except Timeout:
+        raise RunFailedError(
+            f"another process has been writing {path} for more than {patience:g} seconds (it holds {place}): wait for "
+            "it or stop it, and repeat the command"
+        ) from None
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise RunFailedError(f"cannot lock {path} with {place}: {error.strerror}") from error
     try:
         yield
     finally:
         lock.release()
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to ``path``, created if missing. A symbolic link in its place is not followed."""
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        with open(number, "a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+    except OSError as error:
+        reason = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        raise RunFailedError(f"cannot write {path}: {reason}") from error
 
 
 def write_text(path: Path, text: str) -> None:
@@ -73,35 +100,6 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
-
-
-def read_text(path: Path) -> str:
-    """The text of a file that the user named."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise MarioError(f"there is no file {path}") from None
-    except OSError as error:
-        raise MarioError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise MarioError(f"{path} is not text in UTF-8 ({error})") from None
-
-
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise MarioError(f"there is no file {path}") from None
-    except OSError as error:
-        raise MarioError(f"cannot read {path}: {error.strerror}") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise MarioError(f"{path} is not valid JSON ({error}); remove it to have it written again") from None
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file that a user has given."""
-    try:
-        return tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise MarioError(f"{path} is not valid TOML: {error}") from None
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    parse_json(text, f"what would be written to {path}")  # nothing is written that cannot be read
+    write_text(path, f"{text}\n")

@@ -56,7 +56,7 @@ def _value(kind: Any, value: Any, where: str) -> Any:
     origin, items = get_origin(kind), get_args(kind)
     if origin is Mapping and isinstance(value, dict):
         return {key: _value(items[1], item, f"{where}: '{key}'") for key, item in value.items()}
-    if origin is Sequence:
+    if origin in (Sequence, tuple):
         if not isinstance(value, list):
             raise MarioError(f"{where} must be a list, got {_short(value)}")
         return tuple(_value(items[0], item, where) for item in value)

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from mario.errors import MarioError
 from mario.files import write_whole
 from mario.methods.parts import PARTS, Transform, described, is_object, match
+from mario.untrusted import open_file, read_safetensors
 
 if TYPE_CHECKING:
     from mario.methods.base import Method
@@ -93,14 +93,14 @@ def load(
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    open_file(path).close()  # its errors say it better
     try:
-        with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {})["mario"])
-            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError:
-        raise MarioError(f"there is no file {path}") from None
-    except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
+        header, tensors = read_safetensors(path, "mario")
+    except MarioError as error:
         raise MarioError(f"{path} is not a model that mario wrote, or it is damaged ({error})") from None
+    if not isinstance(header, dict):
+        raise MarioError(f"{path} is not a model that mario wrote: its header is not an object")
+    return header, tensors
 
 
 def _given(saved: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import pytest
 from optuna.trial import FrozenTrial, TrialState
 
 from mario.errors import MarioError, RunFailedError
-from mario.files import read_json
 from mario.lab.case import Case
 from mario.lab.presets.file import read_preset
 from mario.lab.runs import execute as run_module, store
@@ -27,6 +26,7 @@ from mario.lab.tune.objective import Objective, SurplusError
 from mario.lab.tune.plan import Tuning
 from mario.lab.tune.study import best_trial, counted, importance, open_study, progress_of, retry_failed, write_best
 from mario.lab.tune.work import tune, work
+from mario.untrusted import read_json
 
 CBAS = Case.find("good-cbas", shift="concept")
 

@@ -17,7 +17,7 @@ from mario import ranks
 from mario.datasets import load_dataset
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate, evaluate_many, invariance, report
-from mario.files import read_json, write_json
+from mario.files import write_json
 from mario.lab.from_json import from_json
 from mario.lab.presets import Evaluation, split_settings
 from mario.lab.result import CurvePoint, RunResult, Scores
@@ -26,6 +26,7 @@ from mario.lab.runs.lock import alone_in
 from mario.lab.spec import RunSpec
 from mario.methods.base import Method, choose_device
 from mario.training import Epoch, pauses, train
+from mario.untrusted import read_json
 
 
 def load_data(spec: RunSpec, root: Path | str | None = None, *, download: bool = True) -> Data:
