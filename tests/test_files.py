@@ -145,5 +145,5 @@ def test_reading_what_is_not_there(tmp_path: Path) -> None:
 def test_reading_what_is_not_json(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.json"
     path.write_bytes(content)
-    with pytest.raises(MarioError, match=f"{path} is not valid JSON .*; remove it and it will be written again"):
-        read_json(path)
+    with pytest.raises(MarioError, match=f"{path} is not valid JSON .*; remove it"):
+        read_json(path, "remove it")

@@ -14,7 +14,7 @@ from mario.datasets.files import FileState
 from mario.errors import MarioError
 from mario.files import write_text
 from mario.graphs.rules import SETTINGS, SHIFTS, SplitRule, choose
-from mario.untrusted import TOML_BYTES, parse_toml, read_text, safe_name
+from mario.untrusted import read_toml, safe_name
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -46,8 +46,8 @@ class FolderDataset(Dataset):
             raise MarioError(f"there is no folder {folder}; `mario data list` lists the datasets that have a name")
         if not (self.folder / CARD_FILE).is_file():
             raise MarioError(f"{folder} has no {CARD_FILE}; mario.datasets.save_dataset(data, folder) writes one")
+        table = read_toml(self.folder / CARD_FILE)
         try:
-            table = parse_toml(read_text(self.folder / CARD_FILE, TOML_BYTES), "it")
             _check(table)
             self.path = _inside(self.folder, table["file"])
             self.split_rule = None if "split" not in table else _rule(table["split"])

@@ -39,6 +39,11 @@ def from_json(cls: type[T], written: Any, where: str, **known: Any) -> T:
     return cls(**found)
 
 
+def without_nulls(written: Any) -> Any:
+    """An object without its keys that are null; anything else as it is."""
+    return {key: value for key, value in written.items() if value is not None} if isinstance(written, dict) else written
+
+
 @cache
 def _fields(cls: Any) -> list[tuple[str, Any, bool]]:
     """Name and type of each field, and whether it can be ``None``."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 from torch.optim import Optimizer
 
@@ -54,7 +55,7 @@ class Progress:
 
     def resume(self, folder: Path, identity: Any, method: nn.Module, optimizer: Optimizer) -> bool:
         """Continue from the newest checkpoint in ``folder``; returns whether there is one."""
-        found = ranks.first(lambda: Checkpoint.newest(folder / "checkpoint"))
+        found = _newest(folder / "checkpoint")
         if found is None:
             return False
         _check_identity(found.extra.get("identity"), identity, folder)
@@ -70,6 +71,29 @@ class Progress:
         extra |= self.spent()
         Checkpoint.capture(self.step, method, optimizer, self.records, extra).save(folder / "checkpoint")
         self.saved = time.monotonic()
+
+
+def _newest(folder: Path) -> Checkpoint | None:
+    """The newest checkpoint, which rank 0 reads and sends to the others: its header, then its tensors."""
+    own: list[Checkpoint] = []
+
+    def read() -> dict[str, Any] | None:
+        found = Checkpoint.newest(folder)
+        if found is None:
+            return None
+        own.append(found)
+        kinds = {name: [str(t.dtype).removeprefix("torch."), list(t.shape)] for name, t in found.tensors.items()}
+        return {"step": found.step, "tensors": kinds, "records": found.records, "extra": found.extra}
+
+    about = ranks.first(read)
+    if about is None:
+        return None
+    if not own:
+        kinds = about["tensors"].items()
+        empty = {name: torch.empty(shape, dtype=getattr(torch, kind)) for name, (kind, shape) in kinds}
+        own.append(Checkpoint(about["step"], empty, about["records"], about["extra"]))
+    ranks.equalize_(own[0].tensors.values())
+    return own[0]
 
 
 def _check_size(there: int, folder: Path) -> None:

@@ -146,7 +146,8 @@ def finish(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") -> 
     """Complete a run and return its result."""
     for _ in execute(spec, data, folder, device=device):
         pass
-    return ranks.first(partial(result_of, folder))
+    written = ranks.first(lambda: result_of(folder).to_dict())
+    return RunResult.from_dict(written, str(folder / "result.json"), folder)
 
 
 def result_of(folder: Path) -> RunResult:

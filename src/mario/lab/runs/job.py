@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mario.lab.from_json import from_json
+from mario.lab.from_json import from_json, without_nulls
 from mario.lab.spec import RunSpec
 
 
@@ -33,7 +33,7 @@ class Job:
     @classmethod
     def from_dict(cls, written: Any, where: str = "the job") -> "Job":
         """Read what :meth:`to_dict` wrote; ``where`` names the file in errors."""
-        return from_json(cls, written, where, spec=RunSpec.from_dict(written, where), folder="")
+        return from_json(cls, without_nulls(written), where, spec=RunSpec.from_dict(written, where), folder="")
 
     @property
     def name(self) -> str:

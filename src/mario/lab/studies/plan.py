@@ -8,7 +8,7 @@ from typing import Any
 from mario.datasets import find as find_dataset
 from mario.errors import MarioError
 from mario.lab.case import Case
-from mario.lab.from_json import from_json
+from mario.lab.from_json import from_json, without_nulls
 from mario.lab.runs.job import Job
 from mario.lab.studies.study import Study
 from mario.untrusted import safe_name
@@ -37,7 +37,8 @@ class PlannedCase:
 
     @classmethod
     def from_dict(cls, written: Any, where: str = "the case") -> "PlannedCase":
-        return from_json(cls, written, where)
+        """Read what :meth:`to_dict` wrote; ``where`` names the file in errors."""
+        return from_json(cls, without_nulls(written), where)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ class Plan:
     @classmethod
     def from_dict(cls, written: Any, where: str = "the plan") -> "Plan":
         """Read what :meth:`to_dict` wrote; ``where`` names the file in errors."""
-        plan = from_json(cls, written, where)
+        plan = from_json(cls, without_nulls(written), where)
         safe_name(plan.study, f"{where}: 'study'")
         return plan
 
