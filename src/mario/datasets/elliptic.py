@@ -59,15 +59,13 @@ class Elliptic(Dataset):
     def download(self, folder: Path) -> None:
         import io
         import shutil
-        import urllib.request
         import zipfile
 
-        from torch_geometric.datasets import EllipticBitcoinDataset
+        from mario.datasets.files import fetch_url
 
         for file in self.card.files:
             target = folder / file.path
-            with urllib.request.urlopen(f"{EllipticBitcoinDataset.url}/{target.name}.zip", timeout=60) as response:
-                packed = io.BytesIO(response.read())
+            packed = io.BytesIO(fetch_url(f"https://data.pyg.org/datasets/elliptic/{target.name}.zip"))
             target.parent.mkdir(parents=True, exist_ok=True)
             with zipfile.ZipFile(packed) as archive, archive.open(target.name) as content, target.open("wb") as written:
                 shutil.copyfileobj(content, written)

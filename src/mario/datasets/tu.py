@@ -45,13 +45,11 @@ class TUSet(Dataset):
 
     def download(self, folder: Path) -> None:
         import io
-        import urllib.request
         import zipfile
 
-        from torch_geometric.datasets import TUDataset
+        from mario.datasets.files import fetch_url
 
-        with urllib.request.urlopen(f"{TUDataset.url}/{self.tu_name}.zip", timeout=60) as response:
-            packed = io.BytesIO(response.read())
+        packed = io.BytesIO(fetch_url(f"{_SOURCE.split()[0]}/{self.tu_name}.zip"))
         with zipfile.ZipFile(packed) as archive:
             for file in self.card.files:
                 target = folder / file.path

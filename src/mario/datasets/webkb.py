@@ -45,10 +45,10 @@ class WebKB(Dataset):
     def download(self, folder: Path) -> None:
         import io
         import tarfile
-        import urllib.request
 
-        with urllib.request.urlopen(self.card.source.split()[0], timeout=60) as response:
-            packed = io.BytesIO(response.read())
+        from mario.datasets.files import fetch_url
+
+        packed = io.BytesIO(fetch_url(self.card.source.split()[0]))
         with tarfile.open(fileobj=packed) as archive:
             members = {Path(member.name).name: member for member in archive.getmembers() if member.isfile()}
             for file in self.card.files:
