@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mario.cli.options import (
+    MOST_THREADS,
     Dataset,
     Device,
     Domain,
@@ -53,7 +54,9 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Folder of the run. The default is runs/DIGEST.")] = None,
     device: Device = "auto",
     root: Root = None,
-    threads: Annotated[int, typer.Option(min=0, help="Number of torch threads; 0 leaves it to torch.")] = 0,
+    threads: Annotated[
+        int, typer.Option(min=0, max=MOST_THREADS, help="Number of torch threads; 0 leaves it to torch.")
+    ] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; result.json has the scores.")] = False,
     tensorboard: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Also log to TensorBoard; runs can share a folder.")

@@ -68,7 +68,7 @@ def map_array(path: Path) -> Tensor:
         mapping = Mapping(file.fileno(), 0, access=mmap.ACCESS_READ)
     mapping.starts, mapping.symmetric, mapping.facts = None, False, {}
     # Reading ahead is faster as long as the file fits in memory; beyond that it evicts pages that are needed.
-    if hasattr(mapping, "madvise") and len(mapping) > _memory() // 2:
+    if hasattr(mapping, "madvise") and len(mapping) > machine_memory() // 2:
         mapping.madvise(mmap.MADV_RANDOM)
     flat = np.frombuffer(mapping, dtype=dtype, count=count, offset=offset)
     tensor = torch.from_numpy(np.asarray(_Exported(flat.reshape(shape))))
@@ -168,7 +168,7 @@ def _drop(mapping: Mapping) -> None:
         mapping.madvise(mmap.MADV_DONTNEED)
 
 
-def _memory() -> int:
+def machine_memory() -> int:
     """Bytes of memory of this machine; a huge number if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from mario.encoders.size import count_weights
 from mario.errors import MarioError
 from mario.files import write_whole
 from mario.methods.parts import PARTS, Transform, described, is_object, match
@@ -14,6 +15,8 @@ from mario.untrusted import open_file, read_safetensors
 
 if TYPE_CHECKING:
     from mario.methods.base import Method
+
+_SMALL = 10**8  # weights: a network that is built at once on any machine
 
 
 def save(model: "Method", path: Path) -> None:
@@ -69,6 +72,9 @@ def load(
 
     path = Path(path)
     header, tensors = _read(path)
+    for name, kind in (("method", str), ("settings", dict), ("parts", dict)):
+        if not isinstance(header.get(name), kind):
+            raise _other_version(path, MarioError(f"its header has no {name}"))
     try:
         given = _given(header["parts"], {"encoder": encoder, "projector": projector, "views": views})
         model = find(header["method"]).from_settings({**header["settings"], **given})
@@ -76,6 +82,7 @@ def load(
         in_channels = header["in_channels"]
     except (KeyError, TypeError) as error:
         raise _other_version(path, error) from None
+    _check_asked(path, model, in_channels, shape, tensors)
     model.place(in_channels, **shape, device=device)
     try:
         model.load_state_dict(tensors)
@@ -101,6 +108,19 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if not isinstance(header, dict):
         raise MarioError(f"{path} is not a model that mario wrote: its header is not an object")
     return header, tensors
+
+
+def _check_asked(
+    path: Path, model: "Method", in_channels: Any, shape: dict[str, Any], tensors: dict[str, Tensor]
+) -> None:
+    """A file must hold the weights of the networks that it asks for."""
+    for name, value in {"in_channels": in_channels, **shape}.items():
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
+            raise MarioError(f"{path} is damaged: its header has {name} = {value!r}")
+    there = sum(tensor.numel() for tensor in tensors.values())
+    asked = count_weights([in_channels] + [model.hidden_channels] * model.num_layers)
+    if isinstance(model.encoder, str) and asked > 8 * there + _SMALL:  # some methods have narrower encoders, or none
+        raise MarioError(f"{path} is damaged: its header asks for {asked:,} weights, and it holds {there:,} numbers")
 
 
 def _given(saved: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from mario.lab.runs.lock import alone_in
 from mario.lab.spec import RunSpec
 from mario.methods.base import Method, choose_device
 from mario.training import Epoch, pauses, train
-from mario.untrusted import read_json
 
 
 def load_data(spec: RunSpec, root: Path | str | None = None, *, download: bool = True) -> Data:
@@ -152,8 +151,7 @@ def finish(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") -> 
 
 def result_of(folder: Path) -> RunResult:
     """The result in ``folder``, or the error that explains why there is none."""
-    path = folder / "result.json"
-    return RunResult.from_dict(read_json(path), str(path), folder)
+    return store.read_result_file(folder / "result.json")
 
 
 def claim(spec: RunSpec, folder: Path) -> None:
@@ -164,7 +162,7 @@ def claim(spec: RunSpec, folder: Path) -> None:
     if not path.exists():  # nor did another process write it in the meantime
         write_json(path, spec.to_dict())
         return
-    there, asked = _flat(RunSpec.from_dict(read_json(path), str(path))), _flat(spec)
+    there, asked = _flat(store.read_settings(folder)), _flat(spec)
     differing = sorted(k for k in there.keys() | asked.keys() if there.get(k) != asked.get(k))
     if differing:
         shown = ", ".join(f"{k} ({there.get(k)} there, {asked.get(k)} requested)" for k in differing[:3])

@@ -18,6 +18,7 @@ from mario.lab.spec import RunSpec
 from mario.untrusted import open_file, read_json, safetensors_header
 
 _REASON = 2000  # bytes at the end of error.txt that are looked at
+_AGAIN = "remove it, and the same command writes it again"
 DONE, RUNNING, FAILED, WAITING, BROKEN = "done", "running", "failed", "waiting", "broken"
 
 
@@ -86,7 +87,7 @@ def _look(folder: Path, mine: bool) -> Found:
         raise MarioError(f"{folder} is a file and not a folder")
     path = folder / "result.json"
     if path.exists():
-        result = RunResult.from_dict(read_json(path), str(path), folder)
+        result = read_result_file(path)
         _check_digest(result.spec, path)
         return Found(DONE, result=result)
     if not mine and (who := holder(folder)):
@@ -100,12 +101,25 @@ def _look(folder: Path, mine: bool) -> Found:
     return Found(WAITING)
 
 
+def read_result_file(path: Path) -> RunResult:
+    """The result in the ``result.json`` at ``path``."""
+    return RunResult.from_dict(read_json(path, _AGAIN), str(path), path.parent)
+
+
 def read_spec(folder: Path) -> RunSpec:
     """The run that ``settings.json`` in ``folder`` describes; the folder's name must match it."""
-    path = folder / "settings.json"
-    spec = RunSpec.from_dict(read_json(path), str(path))
-    _check_digest(spec, path)
+    spec = read_settings(folder)
+    _check_digest(spec, folder / "settings.json")
     return spec
+
+
+def read_settings(folder: Path) -> RunSpec:
+    """The run that ``settings.json`` in ``folder``, of any name, describes."""
+    path = folder / "settings.json"
+    try:
+        return RunSpec.from_dict(read_json(path), str(path))
+    except MarioError as error:
+        raise MarioError(f"{error}; without its settings the run cannot continue: remove {folder}") from None
 
 
 def _check_digest(spec: RunSpec, path: Path) -> None:
