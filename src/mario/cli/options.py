@@ -51,6 +51,12 @@ Root = Annotated[Path | None, typer.Option(help="Folder of raw files to look in 
 Workers = Annotated[int, typer.Option(min=1, max=1024, help="Runs at once, one thread each.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Anonymous = Annotated[
+    bool,
+    typer.Option(
+        "--anonymous", envvar="MARIO_ANONYMOUS", help="Leave the platform and paths out of results and pages."
+    ),
+]
 Documents = Annotated[list[Path] | None, typer.Option(help="Markdown file whose tables are updated; repeatable.")]
 
 

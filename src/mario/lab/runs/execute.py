@@ -18,6 +18,7 @@ from mario.datasets import load_dataset
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate, evaluate_many, invariance, report
 from mario.files import write_json
+from mario.lab import anonymous
 from mario.lab.from_json import from_json
 from mario.lab.presets import Evaluation, split_settings
 from mario.lab.result import CurvePoint, RunResult, Scores
@@ -183,7 +184,7 @@ def environment() -> dict[str, Any]:
     """Versions and hardware, which may change the last bits of a result."""
     import torch_geometric
 
-    return {
+    found = {
         "mario": mario.__version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -191,6 +192,7 @@ def environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "platform": platform.platform(),
     }
+    return anonymous.without_machine(found) if anonymous.wanted() else found
 
 
 def _flat(spec: RunSpec) -> dict[str, Any]:
