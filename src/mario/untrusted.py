@@ -77,7 +77,7 @@ def file_name(text: str) -> str:
         'Table-2-all-methods'
     """
     made = re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")[:NAME_BYTES].strip("-.") or "report"
-    return f"{made}-" if _RESERVED.fullmatch(made) else made
+    return f"file-{made}" if _RESERVED.fullmatch(made) else made
 
 
 def open_file(path: Path | str) -> BinaryIO:
