@@ -72,7 +72,7 @@ def test_json_that_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", TOML.values(), ids=TOML)
 def test_toml_that_is_refused(text: str) -> None:
     began = time.monotonic()
-    with pytest.raises(MarioError, match="^the file is not valid TOML: ") as caught:
+    with pytest.raises(MarioError, match=r"^the file is not valid TOML: ") as caught:
         parse_toml(text, "the file")
     assert len(str(caught.value)) < 300
     assert time.monotonic() - began < 5
@@ -94,7 +94,7 @@ def test_limits_on_size_and_number(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(MarioError, match="larger than 10 bytes, the most that is read"):
         untrusted.read_bytes(path, 10)
     monkeypatch.setattr(untrusted, "TEXT_BYTES", 20)
-    with pytest.raises(MarioError, match="line 1 of .* is longer than 20 bytes"):
+    with pytest.raises(MarioError, match=r"line 1 of .* is longer than 20 bytes"):
         list(read_json_lines(path))
 
 
@@ -249,7 +249,7 @@ def test_no_name_leads_out_of_its_folder(name: str, tmp_path: Path) -> None:
     plan |= {"quick": False, "command": "", "rows": [], "cases": [], "order": []}
     (home / "plans").mkdir()
     (home / "plans/a.00000000.json").write_text(json.dumps(plan))
-    with pytest.raises(MarioError, match="is not a plan of this version|is not valid JSON"):
+    with pytest.raises(MarioError, match=r"is not a plan of this version|is not valid JSON"):
         read_plans(home)
 
     data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.zeros(3).long())
@@ -259,7 +259,7 @@ def test_no_name_leads_out_of_its_folder(name: str, tmp_path: Path) -> None:
     assert not (home / "graph").exists()
 
     del data[name]
-    with pytest.raises(MarioError, match="^name (must|becomes)"):
+    with pytest.raises(MarioError, match=r"^name (must|becomes)"):
         save_dataset(data, home / "set", name=name, domains="degree")
 
     if name:  # without one, it is made of the case
@@ -280,7 +280,7 @@ def test_a_symbolic_link_is_not_written_through(tmp_path: Path) -> None:
     thesis.write_text("years of work")
     for name in ("log.jsonl", "a.json", ".a.json.lock"):
         (tmp_path / name).symlink_to(thesis)
-    with pytest.raises(RunFailedError, match="log.jsonl: it is a symbolic link"):
+    with pytest.raises(RunFailedError, match=r"log\.jsonl: it is a symbolic link"):
         append_line(tmp_path / "log.jsonl", "x")
     with pytest.raises(RunFailedError, match="cannot lock"), locked(tmp_path / "a.json"):
         pass

@@ -62,10 +62,10 @@ def test_a_database_that_cannot_be_reached_is_named_without_its_password(monkeyp
 
 
 @pytest.mark.parametrize("secret", ["SEC?RET", "SEC@RET", "SEC#RET", "SEC/RET", "SEC%3FRET", "SEC:RET"])
-@pytest.mark.parametrize("form", ["postgresql://me:{}@127.0.0.1:1/db", "postgresql://127.0.0.1:{}/db"])
+@pytest.mark.parametrize("form", ["postgresql://me:{}@127.0.0.1:1/db", "postgresql://h/db?password={}"])
 def test_no_part_of_a_password_is_said(secret: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(url: str, **_: object) -> None:
-        raise sqlalchemy.exc.OperationalError("select", {}, Exception(f"cannot reach {url}, that is SEC?RET"))
+        raise sqlalchemy.exc.OperationalError("select", {}, Exception(f"cannot reach {url}, that is {secret}"))
 
     url = storage_url(form.format(secret))
     monkeypatch.setattr(tune_storage.time, "sleep", lambda seconds: None)

@@ -124,11 +124,11 @@ def _make_folder(url: str) -> None:
 
 def _first_line(error: BaseException, hide: str = "") -> str:
     """The first line of an error's cause, without the secrets of the URL ``hide``."""
-    if without_password(hide).endswith("://***"):
-        return type(error).__name__  # what the driver says may hold a part of the password
-    line = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
     who, _, place = hide.partition("://")[2].rpartition("@")
     secrets = [who.partition(":")[2], *(value for _, value in parse_qsl(place.partition("?")[2]))]
+    if without_password(hide).endswith("://***") or any(set(secret) & set("@:/?#") for secret in secrets):
+        return type(error).__name__  # the driver may split the URL elsewhere and show a part of the password
+    line = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
     for shown in {form for secret in secrets for form in (secret, unquote(secret)) if form}:
         line = line.replace(shown, "***")
     return line
