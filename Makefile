@@ -34,11 +34,12 @@ integration: .venv/.integration ## run the tests that need a server or a browser
 	@tests/integration/install.sh
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist loadfile tests/integration
 
-lint: .venv/.dev ## check format, style, types and the direction of imports
+lint: .venv/.dev ## check format, style, types, the direction of imports and the language
 	@echo "ruff format"; $(PY) -m ruff format --check .
 	@echo "ruff check"; $(PY) -m ruff check .
 	@echo "mypy"; $(PY) -m mypy
 	@echo "import-linter"; $(PY) .venv/bin/lint-imports
+	@echo "language"; $(PY) docs/language.py
 
 docs: .venv/.dev ## build the documentation into site/; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict

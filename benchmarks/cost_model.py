@@ -108,7 +108,7 @@ class Job:
 @dataclass(frozen=True, kw_only=True)
 class Cost:
     memory: float
-    """Bytes a rank."""
+    """Bytes per rank."""
     disk: float
     """Bytes of the graph on disk, once a machine or on a file system that all see."""
     sent: float

@@ -10,7 +10,6 @@ whole run on one thread, probes included. Runs are kept in benchmarks/out/runs a
 
 import statistics
 import time
-import warnings
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ import torch
 from benchmarks.measuring import folder, parser, save
 from mario.errors import MarioError
 from mario.lab.case import Case
+from mario.lab.process import prepare_process
 from mario.lab.runs.execute import finish, load_data
 from mario.lab.spec import RunSpec
 from mario.lab.statistics.paired import paired
@@ -46,7 +46,7 @@ def main() -> None:
     options.add_argument("--variants", nargs="+")
     given = options.parse_args()
     torch.set_num_threads(1)
-    warnings.filterwarnings("ignore", message=".*data.faults has the details")
+    prepare_process()
     shown: dict[str, Any] = {}
     for dataset in given.datasets:
         shape = dict(SHAPES[dataset], checkpoints=5)
@@ -77,7 +77,9 @@ def measure(dataset: str, shape: dict[str, Any], pairs: int, given: Any) -> dict
             result = finish(run, data, where, device="cpu")
             if not clock.exists():
                 clock.write_text(str(time.process_time() - start))
-            found.setdefault(name, []).append((result.scores.ood_test, float(clock.read_text())))
+            score = result.scores.ood_test
+            assert score is not None, "these datasets have an OOD test set"
+            found.setdefault(name, []).append((score, float(clock.read_text())))
             print(f"{dataset} {seed} {name}: {found[name][-1]}", flush=True)
     return {name: describe(cells, found["exact"]) for name, cells in found.items()}
 

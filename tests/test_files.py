@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 
 from mario.errors import MarioError
-from mario.files import write_json, write_text, write_whole
+from mario.files import locked, remove_parts, write_json, write_text, write_whole
 from mario.untrusted import read_json
 
 
@@ -141,9 +141,35 @@ def test_reading_what_is_not_there(tmp_path: Path) -> None:
         read_json(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b'{"a": 1', b"", b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b'{"a": 1', b"", b"\xff\xfe", b"[" * 100_000, b"9" * 5000], ids=range(5))
 def test_reading_what_is_not_json(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.json"
     path.write_bytes(content)
     with pytest.raises(MarioError, match=f"{path} is not valid JSON .*; remove it"):
         read_json(path, "remove it")
+
+
+def test_the_folder_is_flushed_after_the_rename(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[str] = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr("os.fsync", lambda fd: flushed.append(os.readlink(f"/proc/self/fd/{fd}")) or fsync(fd))
+    monkeypatch.setattr("os.replace", lambda *names: flushed.append("renamed") or replace(*names))
+    write_text(old, "new")
+    assert [flushed[0].endswith(".part"), *flushed[1:]] == [True, "renamed", str(old.parent)]
+
+
+def test_leftovers_of_killed_writes(tmp_path: Path) -> None:
+    for name in (".result.json.1f.part", ".settings.json.1f.part", ".error.txt.2e.part", "mine.part", ".lock"):
+        (tmp_path / name).write_text("half")
+    os.utime(tmp_path / ".error.txt.2e.part", (0, 0))
+    remove_parts(tmp_path)
+    assert names(tmp_path) == [".lock", ".settings.json.1f.part", "mine.part"], "one may be written at this moment"
+    remove_parts(tmp_path / "absent")
+
+
+def test_a_lock_is_waited_for_as_long_as_said(tmp_path: Path) -> None:
+    said = f"another process is working on {tmp_path}/file"
+    with locked(tmp_path / "file"), pytest.raises(MarioError, match=said), locked(tmp_path / "file", patience=0.05):
+        pass
+    with locked(tmp_path / "file", patience=0.05):
+        pass

@@ -1,7 +1,7 @@
 """Additions as a newcomer makes them: to a copy of the sources, each touching only the files it names.
 
-A method, a dataset, a launcher and an estimator have tests of their own with more in them: ``test_new_method.py``,
-``test_new_dataset.py``, ``test_launcher.py``, ``test_new_estimator.py``.
+A method, a dataset and an estimator have tests of their own with more in them: ``test_new_method.py``,
+``test_new_dataset.py``, ``test_new_estimator.py``.
 """
 
 import filecmp
@@ -86,8 +86,8 @@ def test_an_estimator_of_mutual_information_is_one_file(project: Project) -> Non
     project.write(
         "contrast/nwj.py",
         '"""NWJ."""\n\nfrom torch import Tensor\n\nfrom mario.contrast.blocks import Pairs\n'
-        "from mario.contrast.estimators import estimator\n\n\n"
-        '@estimator("nwj", term=lambda s: (s - 1).exp())\ndef nwj(pairs: Pairs) -> Tensor:\n'
+        "from mario.contrast.estimators import register_estimator\n\n\n"
+        '@register_estimator("nwj", term=lambda s: (s - 1).exp())\ndef nwj(pairs: Pairs) -> Tensor:\n'
         "    return pairs.sums / pairs.negatives - pairs.own\n",
     )
     project.mario("run", "good-cbas", "--set", "estimator=nwj", "--set", "cmi_estimator=nwj", *QUICK, "--out", "run")

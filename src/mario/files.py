@@ -4,11 +4,12 @@ import errno
 import json
 import os
 import sys
+import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError
@@ -18,6 +19,12 @@ from mario.untrusted import parse_json
 
 NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)
 """Error numbers of a filesystem without locks."""
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_UNLOCKED = ("settings.json", "error.txt")  # files of a run that are also written by processes without its lock
+_SECONDS_TO_WRITE = 60.0
 
 
 def cache_folder() -> Path:
@@ -36,7 +43,8 @@ def cache_folder() -> Path:
 def write_whole(path: Path, write: Callable[[str], None]) -> None:
     """Call ``write`` with a temporary name in the same folder, flush it to disk and rename it to ``path``.
 
-    If anything fails, for example because the disk is full, the previous file at ``path`` remains.
+    If anything fails, for example because the disk is full, the previous file at ``path`` remains. The mode follows the
+    umask. A kill leaves the temporary file, which :func:`remove_parts` removes.
     """
     name = None
     try:
@@ -48,6 +56,7 @@ def write_whole(path: Path, write: Callable[[str], None]) -> None:
         with open(name, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(name, path)
+        _flush_folder(path.parent)
     except (OSError, SafetensorError) as error:  # safetensors has an error of its own for a full disk
         reason = getattr(error, "strerror", None) or error
         raise RunFailedError(f"cannot write {path}: {reason}; the previous file is kept") from error
@@ -56,25 +65,55 @@ def write_whole(path: Path, write: Callable[[str], None]) -> None:
             Path(name).unlink(missing_ok=True)  # exists only if something failed
 
 
+def _flush_folder(folder: Path) -> None:
+    """Make a rename in ``folder`` survive a power failure, where the system can do that."""
+    with suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove temporary files that killed processes left in ``folder``; for a process that holds its lock."""
+    with suppress(OSError):
+        for part in folder.glob(".*.part"):
+            unlocked = part.name[1:].startswith(_UNLOCKED)
+            if not unlocked or time.time() - part.stat().st_mtime > _SECONDS_TO_WRITE:
+                part.unlink(missing_ok=True)
+
+
+def write_tensors(path: Path, tensors: "Mapping[str, Tensor]", header: dict[str, str]) -> None:
+    """Write a safetensors file, through memory: ``safetensors.torch.save_file`` renames a private file of its own."""
+    from safetensors.torch import save
+
+    write_whole(path, lambda name: _write_bytes(name, save(dict(tensors), header)))
+
+
+def _write_bytes(name: str, content: bytes) -> None:
+    Path(name).write_bytes(content)
+
+
 @contextmanager
-def locked(path: Path, patience: float = 60.0) -> Iterator[None]:
+def locked(path: Path, *, patience: float = 60.0) -> Iterator[None]:
     """Hold a lock for the file ``path`` and wait for a process that has it; a no-op on filesystems without locks.
 
     Raises :class:`RunFailedError` if another process holds it for longer than ``patience`` seconds.
     """
-    place = path.with_name(f".{path.name}.lock")
-    lock = FileLock(place, timeout=patience, thread_local=False, fallback_to_soft=False)
+    name = path.with_name(f".{path.name}.lock")
+    lock = FileLock(name, timeout=patience, poll_interval=0.01, thread_local=False, fallback_to_soft=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout:
         raise RunFailedError(
-            f"another process has been writing {path} for more than {patience:g} seconds (it holds {place}): wait for "
-            "it or stop it, and repeat the command"
+            f"another process is working on {path}: wait for it, stop it, or choose another folder (it held {name} for "
+            f"more than {patience:g} seconds)"
         ) from None
     except OSError as error:
         if error.errno not in NO_LOCKS:
-            raise RunFailedError(f"cannot lock {path} with {place}: {error.strerror}") from error
+            raise RunFailedError(f"cannot lock {path} with {name}: {error.strerror}") from error
     try:
         yield
     finally:

@@ -1,5 +1,6 @@
 """Finds what modules register: those of a package of ours, and those that other packages name as entry points."""
 
+import sys
 import warnings
 from collections.abc import Iterable
 from importlib import import_module
@@ -22,3 +23,12 @@ def discover(package: str, path: Iterable[str], group: str) -> None:
             what = group.rpartition(".")[2]
             said = f"it called sys.exit({error})" if isinstance(error, SystemExit) else error
             warnings.warn(f"{what} of {point.value} are left out: {said}", UserWarning, stacklevel=3)
+
+
+def same_source(one: type, other: type) -> bool:
+    """Whether two classes are one class of one file, which was run and imported, or collected by a test runner."""
+    return _source(one) == _source(other)
+
+
+def _source(cls: type) -> tuple[str | None, str]:
+    return getattr(sys.modules.get(cls.__module__), "__file__", None), cls.__qualname__

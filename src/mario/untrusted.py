@@ -93,7 +93,8 @@ def open_file(path: Path | str) -> BinaryIO:
     mode = os.fstat(number).st_mode
     if not stat.S_ISREG(mode):
         os.close(number)
-        raise MarioError(f"cannot read {path}: {'Is a directory' if stat.S_ISDIR(mode) else 'not a regular file'}")
+        reason = "Is a directory" if stat.S_ISDIR(mode) else "it is not a regular file"
+        raise MarioError(f"cannot read {path}: {reason}")
     return open(number, "rb")
 
 

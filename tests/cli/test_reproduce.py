@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from forked import mario
 from lab import results
 from lab.results import write
 from mario.cli import main
@@ -154,6 +155,17 @@ def test_two_studies_share_runs(call: Call, tmp_path: Path) -> None:
     assert "in all 8 runs" in said
 
 
+def test_runs_and_trials_that_go_well_write_nothing_to_stderr(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY.replace("seeds = 2", "seeds = 1"))
+    words = ("--datasets", "good-cbas-concept", "--methods", "plain", "--out", "runs")
+    done = mario("reproduce", "tiny.toml", *words, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    tiny = ("hidden_channels=8", "num_layers=1", "epochs=1", "steps_per_epoch=1", "probe_epochs=2", "checkpoints=1")
+    fixed = [word for text in tiny for word in ("--set", text)]
+    done = mario("tune", "good-cbas", "--method", "grace", *fixed, "--only", "lr", "--trials", "1", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_failed_run_stops_no_other_and_is_retried_only_on_demand(call: Call, tmp_path: Path) -> None:
     study = TINY.replace("hidden_channels = 4", "hidden_channels = 4, lr = 1e30, epochs = 20").replace(
         "seeds = 2", "seeds = 1"
@@ -186,7 +198,7 @@ def test_what_does_not_exist_is_named_with_what_does(call: Call, tmp_path: Path)
         (("ablation", "--datasets", "good-cbas,cora"), "'cora'; choose from good-cora, good-cora-word-concept"),
         (("ablation", "--methods", "grace"), "no row of ablation is called 'grace'; choose from mario, mario w/o ad"),
         (("table-concept", "--methods", "graace"), "'graace'"),
-        (("pie.toml",), "show must be any of table, "),
+        (("pie.toml",), "unknown show 'pie'; use one of table, "),
         (("photo", "graph-classification", "--datasets", "dd-200", "--methods", "dgi"), "no case has both"),
         (("tiny.toml", "--launcher", "carrier-pigeon"), "there is no launcher 'carrier-pigeon'"),
         (("tiny.toml", "--dry-run", "--launcher", "carrier-pigeon"), "there is no launcher 'carrier-pigeon'"),

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-import mario.report.embedding_map
 from lab.sinks.test_weights_and_biases import Fake, wandb  # noqa: F401 (a fixture)
 from mario import cli
 from mario.errors import MarioError
@@ -30,7 +29,7 @@ SMALL = {
 
 @pytest.fixture(autouse=True)
 def _quick_map(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mario.report.embedding_map, "tsne", lambda z, **_: z[:, :2])
+    monkeypatch.setattr("mario.report.maps.tsne", lambda z: z[:, :2])
 
 
 def run(folder: Path, **where: Any) -> None:

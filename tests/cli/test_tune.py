@@ -1,5 +1,7 @@
 """``mario tune`` and ``mario run --preset``, in this process but for the worker."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +118,11 @@ def test_wrong_input_is_named(mario: Any, words: list[str], message: str, tmp_pa
     with pytest.raises(MarioError, match=message):
         mario(*TUNE, *words)
     assert not list(tmp_path.iterdir())
+
+
+def test_without_the_extra_it_says_what_to_install() -> None:
+    words = "import sys; sys.modules['optuna'] = None; sys.argv = ['mario', 'tune', 'good-cbas']"
+    code = f"{words}; import mario.cli as cli; cli.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "mario: error: tuning needs Optuna, which is not installed: pip install 'mario-gcl[tune]'\n"

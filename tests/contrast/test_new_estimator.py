@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 import mario
-from mario.contrast import ESTIMATORS, Pairs, conditional_mi, estimate, estimator
+from mario.contrast import ESTIMATORS, Pairs, conditional_mi, estimate, register_estimator
 from mario.errors import MarioError
 
 
@@ -20,7 +20,7 @@ def nwj(pairs: Pairs) -> Tensor:
 
 @pytest.fixture
 def _registered() -> Iterator[None]:
-    estimator("nwj", term=lambda s: (s - 1).exp())(nwj)
+    register_estimator("nwj", term=lambda s: (s - 1).exp())(nwj)
     yield
     del ESTIMATORS["nwj"]
 

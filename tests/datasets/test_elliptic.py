@@ -22,6 +22,7 @@ from mario.graphs import training_graph
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MARIO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MARIO_UNVERIFIED", "1")
     monkeypatch.delenv("MARIO_DATA", raising=False)
     return write_elliptic(tmp_path / "data", nodes=12)
 

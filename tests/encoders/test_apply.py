@@ -1,7 +1,5 @@
 """Calling encoders of any kind: what they are given, and what is left untouched."""
 
-import contextlib
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -9,7 +7,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GAT, GCN, PNA, GraphSAGE
 
 from mario import encoders
-from mario.encoders.apply import dense, drawing_from, encode, encoder_width, takes
+from mario.encoders.apply import dense, encode, encoder_width, takes
 from mario.errors import MarioError
 from mario.graphs.features import Features
 
@@ -82,14 +80,6 @@ def test_dropout_is_drawn_from_the_generator_and_the_default_one_is_left_alone()
     assert torch.equal(torch.get_rng_state(), before)
     generator = torch.Generator().manual_seed(0)
     assert not torch.equal(encode(module, data, generator), encode(module, data, generator)), "a new draw for each call"
-
-
-def test_an_error_within_restores_the_default_generator() -> None:
-    before = torch.get_rng_state()
-    with contextlib.suppress(KeyError), drawing_from(torch.Generator().manual_seed(0)):
-        torch.rand(1)
-        raise KeyError
-    assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.parametrize(

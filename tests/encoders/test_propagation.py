@@ -104,7 +104,7 @@ def test_unknown_normalization_is_named() -> None:
 @pytest.mark.parametrize("normalization", ["symmetric", "mean", "sum"])
 @pytest.mark.parametrize("edge", [[[0], [2]], [[2], [0]], [[-1], [0]], [[0], [-1]]])
 def test_an_edge_to_nowhere_is_an_error(edge: list[list[int]], normalization: str) -> None:
-    with pytest.raises(MarioError, match="edge_index must hold nodes 0 to 1, got"):
+    with pytest.raises(MarioError, match="edge_index names node"):
         propagation_matrix(torch.tensor(edge), 2, normalization)  # type: ignore[arg-type]
 
 
@@ -469,7 +469,7 @@ class TestCache:
     def test_an_error_is_not_remembered(self) -> None:
         edge_index = torch.tensor([[0], [5]])
         for _ in range(2):
-            with pytest.raises(MarioError, match="edge_index must hold nodes 0 to 1, got 0 to 5"):
+            with pytest.raises(MarioError, match="edge_index names node 5, but the 2 nodes"):
                 propagation_of(edge_index, 2)
 
     def test_threads_that_make_a_map_at_once_get_one(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@ import torch
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.subgraph import select_rows, subgraph
+from mario.graphs.subgraph import subgraph
 
 #   0 → 1 → 2 → 3 → 0
 EDGES = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
@@ -36,7 +36,6 @@ def test_sparse_rows_equal_dense_rows(rows: list[int]) -> None:
     assert cut.x.layout == torch.sparse_csr
     assert cut.x.shape == (len(rows), 3)
     assert torch.equal(cut.x.to_dense(), x[ids])
-    assert torch.equal(select_rows(x, ids), x[ids])
     assert cut.num_nodes == len(rows)
 
 

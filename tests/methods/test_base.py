@@ -3,7 +3,9 @@
 import sys
 from collections.abc import Callable
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -63,3 +65,52 @@ def test_a_class_without_a_name_of_its_own_is_not_saved_as_another(tmp_path: Pat
     with pytest.raises(mario.MarioError, match=r"register Mine to save it: .*not as 'grace', which is another class"):
         model.save(tmp_path / "model.safetensors")
     assert not list(tmp_path.iterdir())
+
+
+SMALL = {"hidden_channels": 8, "num_layers": 1, "epochs": 2, "steps_per_epoch": 1}
+
+
+def fit_and_wait(folder: Path, ready: Any, go_on: Any) -> None:
+    torch.set_num_threads(1)
+
+    def wait(epoch: object) -> None:
+        ready.set()
+        go_on.wait(60)
+
+    GRACE(**SMALL).fit(tiny_graph(), folder=folder, callback=wait)
+
+
+def test_two_trainings_in_one_folder_at_once_are_refused(tmp_path: Path) -> None:
+    context = get_context("spawn")
+    ready, go_on = context.Event(), context.Event()
+    first = context.Process(target=fit_and_wait, args=(tmp_path, ready, go_on))
+    first.start()
+    try:
+        assert ready.wait(60)
+        with pytest.raises(mario.MarioError, match=f"another process is working on {tmp_path}/checkpoint: wait for it"):
+            GRACE(**SMALL).fit(tiny_graph(), folder=tmp_path)
+    finally:
+        go_on.set()
+        first.join(60)
+    assert first.exitcode == 0
+    alone = GRACE(**SMALL).fit(tiny_graph()).transform(tiny_graph())
+    assert torch.equal(GRACE(**SMALL).fit(tiny_graph(), folder=tmp_path).transform(tiny_graph()), alone)
+
+
+def test_a_callback_that_raises_leaves_the_folder_free(tmp_path: Path) -> None:
+    def stop(epoch: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):  # the traceback, kept here, holds the frames of fit
+        GRACE(**SMALL).fit(tiny_graph(), folder=tmp_path, callback=stop)
+    GRACE(**SMALL).fit(tiny_graph(), folder=tmp_path)
+
+
+def test_another_default_type_is_another_training(tmp_path: Path) -> None:
+    GRACE(**SMALL).fit(tiny_graph(), folder=tmp_path)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with pytest.raises(mario.MarioError, match=r"dtype is torch\.float32 there and torch\.float64"):
+            GRACE(**SMALL).fit(tiny_graph(), folder=tmp_path)
+    finally:
+        torch.set_default_dtype(torch.float32)

@@ -153,7 +153,7 @@ class TestEveryMethod:
             trial.make(epochs=5).fit(data, seed=3, folder=tmp_path)
         other = copy.copy(data)
         other.x = data.x.roll(1, 0)
-        with pytest.raises(MarioError, match=r"graph is \w+ there and \w+ here"):
+        with pytest.raises(MarioError, match=r"data is \w+ there and \w+ here"):
             trial.make(epochs=1).fit(other, seed=3, folder=tmp_path)
 
     def test_embedding_permutes_with_the_nodes(self, trial: Trial) -> None:

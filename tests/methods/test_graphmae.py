@@ -13,6 +13,7 @@ from .tiny import tiny_graph
 
 SMALL = {"hidden_channels": 8, "num_layers": 2, "batch_norm": False, "sampling": "full"}
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+GRAPH = Data(edge_index=PATH, num_nodes=3)
 
 
 def built(in_channels: int = 4, **settings: object) -> GraphMAE:
@@ -55,15 +56,15 @@ def test_masked_embeddings_are_hidden_from_the_decoder(decoder: str) -> None:
     model = built(decoder=decoder)
     h, masked = torch.rand(3, 8), torch.tensor([0])
     other = h.index_fill(0, masked, 5.0)
-    assert torch.equal(model.decode(h, PATH, masked, masked), model.decode(other, PATH, masked, masked))
+    assert torch.equal(model.decode(h, GRAPH, masked, masked), model.decode(other, GRAPH, masked, masked))
     seen = h.index_fill(0, torch.tensor([1]), 5.0)
-    assert not torch.equal(model.decode(h, PATH, masked, masked), model.decode(seen, PATH, masked, masked))
+    assert not torch.equal(model.decode(h, GRAPH, masked, masked), model.decode(seen, GRAPH, masked, masked))
 
 
 def test_an_mlp_sees_only_its_own_node_and_is_not_masked_again() -> None:
     model = built(decoder="mlp")
     h, masked = torch.rand(3, 8), torch.tensor([0])
-    assert torch.equal(model.decode(h, PATH, masked, masked), model.decoder_(h[:1]))
+    assert torch.equal(model.decode(h, GRAPH, masked, masked), model.decoder_(h[:1]))
 
 
 def test_the_decoder_is_a_gcn_layer() -> None:
@@ -72,7 +73,20 @@ def test_the_decoder_is_a_gcn_layer() -> None:
     layer.lin.weight, layer.bias = model.decoder_.weight, model.decoder_.bias
     nn.init.normal_(layer.bias)
     h, masked = torch.rand(3, 8), torch.tensor([2, 0])
-    torch.testing.assert_close(model.decode(h, PATH, masked, masked), layer(h.index_fill(0, masked, 0.0), PATH)[masked])
+    torch.testing.assert_close(
+        model.decode(h, GRAPH, masked, masked), layer(h.index_fill(0, masked, 0.0), PATH)[masked]
+    )
+
+
+@pytest.mark.parametrize(("decoder", "encoder", "key"), [("gcn", "gcn", "edge_weight"), ("gat", "gat", "edge_attr")])
+def test_the_decoder_uses_the_edge_data_that_the_encoder_uses(decoder: str, encoder: str, key: str) -> None:
+    model = GraphMAE(**SMALL, decoder=decoder, encoder=encoder)
+    model.place(4, 0, edge_channels=2 if key == "edge_attr" else 0)
+    h, masked = torch.rand(3, 8), torch.tensor([1])
+    values = torch.rand(4, 2) if key == "edge_attr" else torch.rand(4)
+    graph = Data(edge_index=PATH, num_nodes=3, **{key: values})
+    other = Data(edge_index=PATH, num_nodes=3, **{key: values.flip(0)})
+    assert not torch.equal(model.decode(h, graph, masked, masked), model.decode(h, other, masked, masked))
 
 
 def test_the_loss_by_hand() -> None:
@@ -94,7 +108,7 @@ def test_edges_are_dropped_for_the_encoder_alone() -> None:
     graph = Data(x=torch.rand(3, 4), edge_index=PATH)
     masked, x = model.corrupt(graph.x, torch.Generator().manual_seed(3))
     h = model.encoder_to_decoder_(model.encoder_(x, PATH[:, :0]))
-    wanted = scaled_cosine_error(model.decode(h, PATH, masked, masked), graph.x[masked], 3.0)
+    wanted = scaled_cosine_error(model.decode(h, GRAPH, masked, masked), graph.x[masked], 3.0)
     assert model.step(graph, torch.Generator().manual_seed(3))["loss"] == pytest.approx(wanted.item(), abs=1e-6)
     assert graph.num_edges == 4
 

@@ -12,7 +12,7 @@ from torch_geometric.transforms import BaseTransform, Compose, ToUndirected
 
 import mario
 from mario.errors import MarioError
-from mario.methods import Method, Projecting, TwoView, find
+from mario.methods import Projecting, TwoView, find
 from mario.methods.registry import systems
 from mario.views import Chain, DropEdges, MaskFeatures
 
@@ -217,10 +217,28 @@ class TestEdgeData:
         bare = Data(x=data.x, edge_index=data.edge_index)
         assert torch.equal(model.transform(data), model.transform(bare))
 
+    @pytest.mark.parametrize("name", ["grace", "erm"])
+    def test_the_warning_names_the_line_that_called_fit(self, name: str) -> None:
+        with pytest.warns(UserWarning, match="will not be used") as caught:
+            Trial(name, "node").make(encoder="gat").fit(self.data())
+        assert [warning.filename for warning in caught if "will not be used" in str(warning.message)] == [__file__]
+
     @pytest.mark.parametrize("name", ["eerm", "rosa"])
     def test_one_warning_if_the_method_makes_edges_of_its_own(self, name: str) -> None:
         with pytest.warns(UserWarning, match=f"edge_weight of the graph will not be used: {name} with the encoder gcn"):
             Trial(name, "node").make(epochs=1).fit(self.data())
+
+    def test_an_encoder_may_require_it(self) -> None:
+        class Weighing(Mine):
+            def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:  # type: ignore[override]
+                return super().forward(x, edge_index) * edge_weight.mean()
+
+        model = mario.GRACE(encoder=Weighing(), epochs=1, steps_per_epoch=1)
+        assert model.fit(self.data()).transform(self.data()).shape == (80, 5)
+        with pytest.raises(MarioError, match="the encoder Weighing needs edge_weight, which the graph lacks"):
+            model.transform(tiny_graph())
+        with pytest.raises(MarioError, match="the encoder Weighing needs edge_weight, which the graph lacks"):
+            model.fit(tiny_graph())
 
     def test_none_if_it_is_taken_and_it_has_an_effect(self) -> None:
         data = self.data()
@@ -267,6 +285,22 @@ class TestViews:
         data = tiny_graph()
         model = mario.MARIO(views=(Chain(DropEdges(0.2), MaskFeatures(0.3)), DropEdges(0.4)), clusters=3, epochs=1)
         assert torch.equal(model.fit(data, seed=2).transform(data), model.fit(data, seed=2).transform(data))
+
+    def test_the_views_of_a_method_by_hand_are_those_of_the_method(self) -> None:
+        data, model = tiny_graph(), mario.GRACE(epochs=1)
+        views = [Chain(MaskFeatures(p), DropEdges(p)) for p in (model.mask_features_1, model.mask_features_2)]
+        by_hand = mario.GRACE(epochs=1, views=views)
+        assert torch.equal(by_hand.fit(data).transform(data), model.fit(data).transform(data))
+
+    def test_a_method_may_use_transforms_of_pyg_itself(self) -> None:
+        class OfPyG(mario.GRACE):
+            def own_views(self, batch: Data) -> tuple[BaseTransform, BaseTransform]:
+                return Jitter(), ToUndirected()
+
+        data, state = tiny_graph(), torch.get_rng_state()
+        first, again = (OfPyG(epochs=1).fit(data).transform(data) for _ in range(2))
+        assert torch.equal(first, again)
+        assert torch.equal(torch.get_rng_state(), state)
 
     @pytest.mark.parametrize("views", [DropEdges(0.2), (DropEdges(0.2),), (DropEdges, DropEdges), "drop", (1, 2)])
     def test_other_values_are_refused(self, views: object) -> None:
@@ -344,57 +378,6 @@ def test_run_settings_hold_names_only() -> None:
         mario.GRACE(encoder=GCN(4, 8, 1)).settings()
     with pytest.raises(MarioError, match=r"views is .*DropEdges"):
         mario.GRACE(views=(DropEdges(0.1), DropEdges(0.1))).settings()
-
-
-class TestLoading:
-    @pytest.fixture
-    def path(self, tmp_path):
-        views = (DropEdges(0.2), MaskFeatures(0.2))
-        model = mario.GRACE(encoder=GCN(4, 8, 2), views=views, projector=nn.Linear(8, 8), epochs=1, steps_per_epoch=1)
-        model.fit(tiny_graph()).save(tmp_path / "model.safetensors")
-        return tmp_path / "model.safetensors"
-
-    @staticmethod
-    def parts(**changes: object) -> dict[str, object]:
-        views = (DropEdges(0.2), MaskFeatures(0.2))
-        return {"encoder": GCN(4, 8, 2), "views": views, "projector": nn.Linear(8, 8), **changes}
-
-    def test_all_that_was_given_is_given_again(self, path) -> None:
-        assert mario.load(path, **self.parts()).transform(tiny_graph()).shape == (80, 8)
-
-    @pytest.mark.parametrize("part", ["encoder", "views", "projector"])
-    def test_a_part_that_is_missing(self, path, part: str) -> None:
-        with pytest.raises(MarioError, match=rf"saved with {part}=.*: pass {part}= to mario.load"):
-            mario.load(path, **self.parts(**{part: None}))
-
-    def test_of_another_class(self, path) -> None:
-        with pytest.raises(MarioError, match=r"saved with encoder=torch_geometric\S*GCN, got torch_geometric\S*GAT"):
-            mario.load(path, **self.parts(encoder=GAT(4, 8, 2)))
-        with pytest.raises(MarioError, match=r"saved with views=\(\S*DropEdges, \S*MaskFeatures\), got \(\S*DropEdges"):
-            mario.load(path, **self.parts(views=(DropEdges(0.2), DropEdges(0.2))))
-
-    def test_of_another_shape(self, path) -> None:
-        with pytest.raises(MarioError, match="do not fit the encoder and projector given"):
-            mario.load(path, **self.parts(encoder=GCN(4, 8, 3)))
-
-    def test_a_part_that_was_not_there(self, tmp_path) -> None:
-        mario.GRACE(epochs=1, steps_per_epoch=1).fit(tiny_graph()).save(tmp_path / "model.safetensors")
-        with pytest.raises(MarioError, match="saved without encoder of its own"):
-            mario.load(tmp_path / "model.safetensors", encoder=GCN(4, 8, 2))
-
-    def test_nothing_is_imported_by_name(self, path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def refuse(*_: object, **__: object) -> None:
-            raise AssertionError("nothing is imported because a file names it")
-
-        parts = self.parts()
-        monkeypatch.setattr("importlib.import_module", refuse)
-        assert isinstance(mario.methods.load(path, **parts), Method)
-
-    def test_a_class_of_a_script_is_known_by_its_name_alone(self, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Mine, "__module__", "__main__")
-        mario.GRACE(encoder=Mine(), epochs=1, steps_per_epoch=1).fit(tiny_graph()).save(tmp_path / "m.safetensors")
-        monkeypatch.setattr(Mine, "__module__", "of.a.package")
-        assert mario.load(tmp_path / "m.safetensors", encoder=Mine()).transform(tiny_graph()).shape == (80, 5)
 
 
 def test_a_checkpoint_of_another_encoder_is_refused(tmp_path) -> None:

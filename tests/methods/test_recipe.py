@@ -128,7 +128,7 @@ def test_only_prototypes_move_in_the_inner_steps() -> None:
     model, graph = built(prototype_lr=0.1)
     before = {k: v.clone() for k, v in model.named_parameters()}
     with torch.no_grad():
-        model._move_prototypes(
+        model.move_prototypes(
             *(model.encode(view) for view in model.make_views(graph, torch.Generator().manual_seed(0)))
         )
     moved = {k for k, v in model.named_parameters() if not torch.equal(v, before[k])}
@@ -140,7 +140,7 @@ def test_released_code_moves_the_projector_with_the_prototypes() -> None:
     model, graph = built(**RELEASED, prototype_lr=0.1)
     before = {k: v.clone() for k, v in model.named_parameters()}
     generator = torch.Generator().manual_seed(0)
-    model._move_with_projector(*model.make_views(graph, generator), generator)
+    model.move_with_projector(*model.make_views(graph, generator), generator)
     moved = {k.split(".")[0] for k, v in model.named_parameters() if not torch.equal(v, before[k])}
     assert moved == {"prototypes_", "projector_"}
     assert all(p.grad is None for p in model.projector_.parameters()), "the encoder step must not add to these"
@@ -153,9 +153,9 @@ def test_inner_steps_lower_the_clustering_loss() -> None:
     generator = torch.Generator().manual_seed(0)
     u, v = (model.encode(view).detach() for view in model.make_views(graph, generator))
     model.prototype_steps = 1
-    first, _ = model._move_prototypes(u, v)
+    first, _ = model.move_prototypes(u, v)
     model.prototype_steps = 50
-    assert model._move_prototypes(u, v)[0]["clustering"] < first["clustering"]
+    assert model.move_prototypes(u, v)[0]["clustering"] < first["clustering"]
 
 
 @pytest.mark.parametrize("pseudo_labels", ["argmax", "sinkhorn"])
@@ -163,7 +163,7 @@ def test_moved_prototypes_tell_the_clusters_of_the_second_view(pseudo_labels: st
     model, graph = built(pseudo_labels=pseudo_labels)
     generator = torch.Generator().manual_seed(0)
     u, v = (model.encode(view).detach() for view in model.make_views(graph, generator))
-    figures, clusters = model._move_prototypes(u, v)
+    figures, clusters = model.move_prototypes(u, v)
     assert torch.equal(clusters, model.cluster_of(v))
     assert figures["clusters_used"] == model.cluster_of(u).unique().numel() / model.clusters
 

@@ -1,7 +1,6 @@
 """Verdicts on made-up studies, whichever way they fall."""
 
 import dataclasses
-import importlib
 import re
 import tomllib
 from importlib import resources
@@ -27,18 +26,8 @@ def tables(step: float, *, quick: bool = False) -> list[Collected]:
     return found
 
 
-MODULE = importlib.import_module("mario.report.claims")
-ASKED = MODULE._asked
-
-
-@pytest.fixture(autouse=True)
-def _asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the made-up studies have is all that is asked for."""
-    monkeypatch.setattr(MODULE, "_asked", lambda *_: {})
-
-
-def one(studies: list[Collected], name: str) -> Claim:
-    return next(claim for claim in claims(studies) if claim.name == name)
+def one(studies: list[Collected], name: str, *, whole: bool = False) -> Claim:
+    return next(claim for claim in claims(studies, whole=whole) if claim.name == name)
 
 
 @pytest.mark.parametrize(("step", "verdict"), [(1.0, "held"), (-1.0, "contradicted"), (0.0, "not shown")])
@@ -72,37 +61,37 @@ def test_a_case_without_runs_keeps_a_claim_on_each_case_from_holding() -> None:
     assert "No runs of both: mario and grace on good-webkb-concept." in numbers(claim)
 
 
-def test_runs_that_are_not_done_keep_a_claim_from_holding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MODULE, "_asked", ASKED)
-    claim = one(tables(1.0), "mario-above-grace")
+def test_runs_that_are_not_done_keep_a_claim_from_holding() -> None:
+    claim = one(tables(1.0), "mario-above-grace", whole=True)
     assert claim.verdict == "not shown"
     assert {"good-twitch-concept", "webkb-covariate", "coauthor-cs-word-concept"} <= set(claim.lacking)
     assert "good-cbas-concept" not in claim.lacking
     assert [
         line for line in numbers(claim) if line.startswith("Not all runs are done, so the claim is not held: good-")
     ]
-    small = one(tables(1.0), "grace-above-supervised-small").comparisons[0]
+    small = one(tables(1.0), "grace-above-supervised-small", whole=True).comparisons[0]
     assert (small.verdict, small.lacking) == ("held", ())
     rows = {"erm": [0.7] * 5, "grace": [0.8, 0.81, 0.82, 0.83, None]}
     absent = {"good-cbas-concept": "its files are missing"}
     short = collected({"good-webkb-concept": rows, "good-cbas-concept": {}}, missing=absent)
-    (first, *_) = one([short], "grace-above-supervised-small").comparisons
+    (first, *_) = one([short], "grace-above-supervised-small", whole=True).comparisons
     assert set(first.lacking) == {"good-webkb-concept", "good-cbas-covariate", "good-webkb-covariate"}
-    assert "Without data: good-cbas-concept." in numbers(one([short], "grace-above-supervised-small"))
-    assert "good-cora-word-concept" in one(tables(1.0), "mario-above-grace").lacking, "no plan says that it has no data"
+    assert "Without data: good-cbas-concept." in numbers(one([short], "grace-above-supervised-small", whole=True))
+    assert "good-cora-word-concept" in one(tables(1.0), "mario-above-grace", whole=True).lacking, (
+        "no plan says that it has no data"
+    )
     missing = {"good-twitch-concept": "its files are missing"}
-    claim = one([collected({"good-twitch-concept": {}}, missing=missing)], "mario-above-grace")
+    claim = one([collected({"good-twitch-concept": {}}, missing=missing)], "mario-above-grace", whole=True)
     assert "good-twitch-concept" in claim.absent
     assert "good-twitch-concept" not in claim.lacking, "nobody can be asked for what is not there"
 
 
-def test_more_seeds_of_another_row_are_not_asked_of_the_compared_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MODULE, "_asked", ASKED)
+def test_more_seeds_of_another_row_are_not_asked_of_the_compared_ones() -> None:
     rows = {"grace": [0.8] * 5, "mario": [0.81] * 5, "erm": [0.7] * 8}
-    claim = one([collected({"good-cbas-concept": rows})], "mario-above-grace")
+    claim = one([collected({"good-cbas-concept": rows})], "mario-above-grace", whole=True)
     assert "good-cbas-concept" not in claim.lacking
     rows["mario"] = [0.81] * 4 + [None]
-    claim = one([collected({"good-cbas-concept": rows})], "mario-above-grace")
+    claim = one([collected({"good-cbas-concept": rows})], "mario-above-grace", whole=True)
     assert "good-cbas-concept" in claim.lacking
 
 
@@ -246,7 +235,7 @@ def test_a_case_that_two_studies_share_counts_once() -> None:
 
 
 def test_rendered_claims_are_whole_and_escaped() -> None:
-    found = claims(tables(1.0))
+    found = claims(tables(1.0), whole=False)
     text = to_markdown(claims_table(found))
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == len(found) + 2

@@ -1,6 +1,7 @@
 """A checkpoint is everything, whole, and the newest that can be read is the one used."""
 
 import copy
+import os
 from pathlib import Path
 
 import pytest
@@ -163,7 +164,39 @@ def test_a_failed_save_leaves_the_old_checkpoints(tmp_path: Path, monkeypatch: p
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mario.training.checkpoint.save_file", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(MarioError, match=r"cannot write .*000000003.safetensors: No space left on device"):
         saved(3, tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["000000001.safetensors", "000000002.safetensors"]
+
+
+def test_files_of_the_user_beside_ours_are_left_alone(tmp_path: Path) -> None:
+    theirs = {"best.safetensors": b"mine", "zz.safetensors": b"mine", "1.safetensors": b"mine"}
+    for name, content in theirs.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "000000009.safetensors").mkdir()
+    for step in (1, 2, 3):
+        saved(step, tmp_path)
+    found = Checkpoint.newest(tmp_path)
+    assert found is not None
+    assert found.step == 3
+    assert (tmp_path / "000000002.safetensors").is_file()
+    assert {name: (tmp_path / name).read_bytes() for name in theirs} == theirs
+
+
+@pytest.mark.parametrize("header", ["[" * 100_000, "9" * 5000, "{}"], ids=range(3))
+def test_a_header_that_cannot_be_read_is_a_damaged_checkpoint(tmp_path: Path, header: str) -> None:
+    saved(1, tmp_path)
+    save_file({"a": torch.zeros(1)}, tmp_path / "000000002.safetensors", {"mario": header})
+    found = Checkpoint.newest(tmp_path)
+    assert found is not None
+    assert found.step == 1
+
+
+def test_a_checkpoint_has_the_mode_that_the_umask_says(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        saved(1, tmp_path)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "000000001.safetensors").stat().st_mode & 0o777 == 0o644

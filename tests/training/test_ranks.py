@@ -295,7 +295,7 @@ def test_stopped_and_resumed_it_ends_with_the_same_bits(stop: int, straight: dic
 
 def test_a_checkpoint_of_two_ranks_is_refused_by_one(tmp_path: Path) -> None:
     on_two_ranks(toy, [{}, {}], str(tmp_path), 0, {})
-    with pytest.raises(MarioError, match=r"a training with 2 ranks, and there are 1 now: start 2, choose another"):
+    with pytest.raises(MarioError, match="another training: ranks is 2 there and 1 here"):
         next(train(Toy(), GRAPH, seed=3, checkpoints=3, folder=tmp_path))
 
 

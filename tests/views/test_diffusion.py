@@ -181,7 +181,7 @@ def test_wrong_settings_are_errors(settings: dict, match: str) -> None:
 
 
 def test_edges_out_of_range_are_an_error() -> None:
-    with pytest.raises(MarioError, match="nodes 0 to 2, got 0 to 3"):
+    with pytest.raises(MarioError, match="names node 3, but the 3 nodes are numbered"):
         diffusion_matrix(torch.tensor([[0], [3]]), 3)
     with pytest.raises(MarioError, match="no edge_index"):
         Diffusion()(Data(x=torch.eye(2)))

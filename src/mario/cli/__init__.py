@@ -2,13 +2,12 @@
 
 import os
 import sys
-import warnings
 from typing import Annotated
 
 import typer
 
 from mario.cli import data, demo, methods, report, reproduce, run, tune
-from mario.errors import MarioError, RunFailedError
+from mario.errors import MarioError, RunFailedError, out_of_memory
 from mario.lab.process import return_freed_memory
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
@@ -53,7 +52,6 @@ def main() -> None:
     """The ``mario`` command: one line per error, exit codes as in the help."""
     debug = "--debug" in sys.argv
     sys.argv[1:] = [word for word in sys.argv[1:] if word != "--debug"]
-    warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")  # torch, once per process
     return_freed_memory()
     try:
         app()
@@ -81,8 +79,15 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
+        if out_of_memory(error):
+            _complain(f"error: not enough memory ({_short(error)}); a smaller roots or hidden_channels needs less")
+            sys.exit(FAILED)
         _complain(f"error: {type(error).__name__}: {error} (this is a bug of mario; --debug shows where)")
         sys.exit(FAILED)
+
+
+def _short(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def _complain(text: str) -> None:

@@ -3,11 +3,12 @@
 import json
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from mario.datasets import CATALOG, REGISTRY, Dataset, DatasetCard, find, load_dataset
+from mario.cli.options import AsJson, Dataset as Name, Root
+from mario.datasets import REGISTRY, DatasetCard, find, load_dataset
 from mario.datasets.files import FileState
 from mario.files import cache_folder
 from mario.graphs.rules import PARTS
@@ -20,37 +21,24 @@ app = typer.Typer(
 )
 
 
-def _names(incomplete: str) -> list[str]:
-    return [name for name in CATALOG if name.startswith(incomplete)]
-
-
-Name = Annotated[
-    str, typer.Argument(help="Dataset, e.g. good-cbas, or a folder with a graph.toml.", autocompletion=_names)
-]
-Root = Annotated[
-    Path | None, typer.Option(help="Folder of raw files to search before $MARIO_DATA and the user's cache.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-
-
 @app.command("list")
 def list_datasets(root: Root = None, as_json: AsJson = False) -> None:
     """List all datasets, and where their files are."""
-    rows = [_facts(dataset, root) for dataset in REGISTRY.values()]
+    places = {dataset.card: dataset.where(root) for dataset in REGISTRY.values()}
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        typer.echo(json.dumps([_facts(card, where) for card, where in places.items()], indent=2))
         return
     table = _table("dataset", "nodes", "edges", "features", "classes", "files", "size", "license")
-    for row in rows:
-        counts = [f"{row[key]:,}" for key in ("nodes", "edges", "features", "classes")]
-        name = f"{row['name']}[red]*[/red]" if row["faults"] else row["name"]
-        table.add_row(name, *counts, *_files_cells(row), row["license"])
+    for card, where in places.items():
+        counts = [f"{count:,}" for count in (card.nodes, card.edges, card.features, card.classes)]
+        name = f"{card.name}[red]*[/red]" if card.faults else card.name
+        table.add_row(name, *counts, *_files_cells(card, where), card.license)
     _print(table)
-    for row in rows:
-        if row["where"] not in ("absent", "generated", "at first use"):
-            typer.echo(f"{row['name']}: {row['where']}")
-    for row in rows:
-        for fault in row["faults"]:
+    for card, where in places.items():
+        if where not in ("absent", "generated", "at first use"):
+            typer.echo(f"{card.name}: {where}")
+    for card in places:
+        for fault in card.faults:
             typer.echo(f"* {fault}")
 
 
@@ -58,32 +46,31 @@ def list_datasets(root: Root = None, as_json: AsJson = False) -> None:
 def show(name: Name, root: Root = None, as_json: AsJson = False) -> None:
     """Show one dataset: its facts, its files, its known faults, and the sizes of its splits (split seed 0)."""
     dataset = find(name)
-    card, facts = dataset.card, _facts(dataset, root)
-    loadable = facts["where"] not in ("absent", "at first use")
-    facts["splits"] = _split_sizes(card, root) if loadable else []
+    card, where = dataset.card, dataset.where(root)
+    splits = _split_sizes(card, root) if where not in ("absent", "at first use") else []
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        typer.echo(json.dumps(_facts(card, where) | {"splits": splits}, indent=2))
         return
-    files, size = _files_cells(facts)
+    files, size = _files_cells(card, where)
     typer.echo(f"{card.name}: {card.what}")
     many = f"{card.graphs:,} graphs, " if card.level == "graph" else ""
     typer.echo(f"{many}{card.nodes:,} nodes, {card.edges:,} edges, {card.features:,} features, {card.classes} classes")
     typer.echo(f"domains: {', '.join(card.domains)}; shifts: {', '.join(card.shifts)}; metric: {card.metric}")
     typer.echo(f"setting: {card.setting} by default")
-    typer.echo(f"files: {files}" + (f" in {facts['where']} ({size})" if files in ("here", "made") else ""))
+    typer.echo(f"files: {files}" + (f" in {where} ({size})" if files in ("here", "made") else ""))
     typer.echo(f"source: {card.source}; license: {card.license}")
     for note in card.notes:
         typer.echo(f"note: {note}")
     for fault in card.faults:
         typer.echo(f"fault: {fault}")
-    if facts["where"] == "at first use":
+    if where == "at first use":
         typer.echo(f"It takes {size} in {cache_folder() / 'graphs'}; `mario data fetch {name}` makes it now.")
         return
-    if facts["where"] == "absent":
+    if where == "absent":
         typer.echo(f"The files are absent, so the splits cannot be shown; `mario data fetch {name}` downloads them.")
         return
     table = _table("domain", "shift", *PARTS, "domains", "envs")
-    for split in facts["splits"]:
+    for split in splits:
         table.add_row(*("none" if v is None else f"{v:,}" if isinstance(v, int) else v for v in split.values()))
     _print(table)
 
@@ -97,7 +84,7 @@ def fetch(name: Name, root: Root = None) -> None:
         typer.echo(f"{name} is generated and needs no files")
         return
     files = len(dataset.card.files)
-    typer.echo(f"{name}: {_count(files) if files else 'made'} in {folder}")
+    typer.echo(f"{name}: {f'{files} file' + 's' * (files > 1) if files else 'made'} in {folder}")
     _print_faults(dataset.card)
 
 
@@ -124,13 +111,15 @@ def verify(name: Name, root: Root = None, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def _facts(dataset: Dataset, root: Path | None) -> dict[str, Any]:
-    card = dataset.card
+def _facts(card: DatasetCard, where: str) -> dict[str, Any]:
     keys = ("name", "what", "nodes", "edges", "features", "classes", "domains", "shifts", "setting", "metric")
     facts = {key: getattr(card, key) for key in (*keys, "level", "graphs", "source", "license", "faults", "notes")}
+    return facts | {"files": len(card.files), "bytes": _bytes(card), "where": where}
+
+
+def _bytes(card: DatasetCard) -> int | None:
     known = [file.size for file in card.files if file.size is not None]
-    size = sum(known) if len(known) == len(card.files) else None
-    return facts | {"files": len(card.files), "bytes": card.cached or size, "where": dataset.where(root)}
+    return card.cached or (sum(known) if len(known) == len(card.files) else None)
 
 
 def _state(state: FileState) -> dict[str, Any]:
@@ -138,13 +127,14 @@ def _state(state: FileState) -> dict[str, Any]:
     return {"path": state.file.path, "where": where, "state": state.state, "sha256": state.file.sha256}
 
 
-def _files_cells(row: dict[str, Any]) -> tuple[str, str]:
-    if row["where"] == "generated":
+def _files_cells(card: DatasetCard, where: str) -> tuple[str, str]:
+    if where == "generated":
         return "none needed", ""
-    size = "unknown" if row["bytes"] is None else f"{row['bytes'] / 1e6:.1f} MB"
-    if not row["files"]:
-        return "made at first use" if row["where"] == "at first use" else "made", size
-    return "absent" if row["where"] == "absent" else "here", size
+    known = _bytes(card)
+    size = "unknown" if known is None else f"{known / 1e6:.1f} MB"
+    if not card.files:
+        return "made at first use" if where == "at first use" else "made", size
+    return "absent" if where == "absent" else "here", size
 
 
 def _split_sizes(card: DatasetCard, root: Path | None) -> list[dict[str, Any]]:
@@ -160,10 +150,6 @@ def _split_sizes(card: DatasetCard, root: Path | None) -> list[dict[str, Any]]:
             environments = int(data.env_id[data.train_mask].unique().numel()) if "env_id" in data else None
             rows.append({"domain": domain, "shift": shift} | sizes | {"domains": domains, "environments": environments})
     return rows
-
-
-def _count(files: int) -> str:
-    return f"{files} file{'s' if files > 1 else ''}"
 
 
 def _table(*headings: str) -> Any:

@@ -1,6 +1,5 @@
 """``mario methods``: all methods, or all settings of one."""
 
-import dataclasses
 import json
 from typing import Annotated, Any
 
@@ -55,8 +54,7 @@ def show_settings(method: str, as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Column, Table
 
-    from mario.lab.presets import Evaluation
-    from mario.methods import find
+    from mario.lab.presets import settings_of
 
     rows: list[dict[str, Any]] = [
         {
@@ -66,7 +64,7 @@ def show_settings(method: str, as_json: bool) -> None:
             "choices": list(choices) if (choices := field.metadata.get("choices")) is not None else None,
             "what": field.metadata["help"],
         }
-        for field in (*find(method).fields(), *dataclasses.fields(Evaluation))
+        for field in settings_of(method).values()
     ]
     if as_json:
         print(json.dumps(rows, indent=2))

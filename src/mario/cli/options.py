@@ -47,7 +47,9 @@ Set = Annotated[
     typer.Option("--set", metavar="NAME=VALUE", help="Override a setting of `mario methods METHOD`; repeatable."),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-Root = Annotated[Path | None, typer.Option(help="Folder of raw files to look in first.")]
+Root = Annotated[
+    Path | None, typer.Option(help="Folder of raw files to search before $MARIO_DATA and the user's cache.")
+]
 Workers = Annotated[int, typer.Option(min=1, max=1024, help="Runs at once, one thread each.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]

@@ -206,7 +206,7 @@ def _known_datasets(studies: Sequence["Study"]) -> list[str]:
 
 def _known_rows(studies: Sequence["Study"]) -> list[str]:
     from mario.methods import REGISTRY
-    from mario.methods.base import hosts
+    from mario.methods.registry import hosts
 
     rows = [name for study in studies for row in study.rows for name in (row.label, row.method)]
     if any(study.open for study in studies):

@@ -77,7 +77,8 @@ def run(
     from mario.cli.tracking import open_sinks, show
     from mario.lab.anonymous import ask
     from mario.lab.process import AWAKE
-    from mario.lab.runs.execute import claim, execute, load_on_ranks, result_of
+    from mario.lab.result import RunResult
+    from mario.lab.runs.execute import claim, execute, load_on_ranks
     from mario.lab.sinks import followed
     from mario.methods.base import choose_device
 
@@ -108,7 +109,7 @@ def run(
             say.progress(followed(execute(spec, data, folder, device=device), folder, sinks), done=done)
             show(sinks, folder, data, root)
             if ranks.rank() == 0:
-                say.end(result_of(folder))
+                say.end(RunResult.read(folder))
 
 
 def make_spec(

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from mario import ranks
 from mario.evaluation import SETS
 from mario.lab.frame import frame
-from mario.lab.runs.execute import result_of
+from mario.lab.result import RunResult
 from mario.lab.sinks import Sink, TensorBoard, WeightsAndBiases
 from mario.lab.spec import RunSpec
 from mario.methods import load
@@ -41,11 +41,10 @@ def show(sinks: Sequence[Sink], folder: Path, data: Data, root: Path | None) -> 
     from mario.report.pictures.curves import rows_with_curves
     from mario.report.pictures.invariance import rows_with_invariance
 
-    runs = frame([result_of(folder)])
+    runs = frame([RunResult.read(folder)])
     found = map_of(folder, root)
     sets = np.array([*SETS, "none"])[found.split]
-    ood = np.char.startswith(sets, "ood")
-    figures = {"map": embedding_maps([Map(runs["method"][0], found.xy, found.y, found.domain, ood)])}
+    figures = {"map": embedding_maps([Map(runs["method"][0], found.xy, found.y, found.domain, found.ood)])}
     if rows_with_curves(runs):
         figures["curves"] = curves(runs)
     if rows_with_invariance(runs):

@@ -42,7 +42,7 @@ def conditional_mi(
         clusters_v: the same for the second view.
         tau: temperature; 1 in the released code.
         estimator: `info_nce`, `donsker_varadhan`, `jensen_shannon`, or another registered with
-            :func:`mario.contrast.estimator`.
+            :func:`mario.contrast.register_estimator`.
         negatives: which view's cluster of j decides whether v_j is a negative of u_i: `second` as in the formula, or
             `first` as in the released code (c_u(j) = c_v(i)).
 

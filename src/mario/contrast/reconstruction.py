@@ -1,4 +1,4 @@
-"""How well inner products of embeddings tell edges from non-edges: the decoder of GAE and its cross entropy."""
+"""Edges predicted from inner products of embeddings: the decoder of GAE and its cross-entropy."""
 
 from typing import Any
 
@@ -13,16 +13,17 @@ _TILE = 1 << 20  # numbers held at once
 
 
 def edge_reconstruction(z: Tensor, edges: Tensor, non_edges: Tensor) -> Tensor:
-    r"""Balanced cross entropy of p(A_ij = 1) = σ(z_i·z_j), from `"Variational Graph Auto-Encoders"
+    r"""Balanced cross-entropy of p(A_ij = 1) = σ(z_i·z_j), from `"Variational Graph Auto-Encoders"
     <https://arxiv.org/abs/1611.07308>`_.
 
-    ½ (mean over edges of softplus(−s_ij) + mean over non-edges of softplus(s_ij)); of one kind alone if there is none
-    of the other. With non-edges drawn uniformly it is an unbiased estimate of that mean over all pairs i ≠ j.
+    ½ (mean over edges of softplus(−s_ij) + mean over non-edges of softplus(s_ij)), or one of the two means if there are
+    no pairs of the other kind. With non-edges drawn uniformly it is an unbiased estimate of that mean over all pairs
+    i ≠ j.
 
     Args:
         z: ``[nodes, width]``.
-        edges: ``[2, E]`` pairs that are joined.
-        non_edges: ``[2, M]`` pairs that are not.
+        edges: ``[2, E]`` pairs with an edge.
+        non_edges: ``[2, M]`` pairs without one.
 
     Example:
         >>> z = torch.tensor([[1.0], [2.0], [0.0]])
@@ -40,7 +41,7 @@ def full_reconstruction(z: Tensor, edge_index: Tensor) -> Tensor:
     r"""The same over all N² pairs, weighted and with a node's own pair counted as an edge, as in Kipf & Welling's code.
 
     ½ (Σ_{A+I} softplus(−s_ij) / |A| + Σ_{others} softplus(s_ij) / (N² − |A|)), where |A| counts edges once and no
-    self-loops. Time grows with N², memory with N: ZZᵀ is gone through in tiles.
+    self-loops. Time grows with N², memory with N, as ZZᵀ is computed in tiles.
 
     Args:
         z: ``[nodes, width]``.
@@ -71,7 +72,7 @@ def _scores(z: Tensor, pairs: Tensor) -> Tensor:
 
 
 class _PairScores(torch.autograd.Function):
-    """z_i·z_j of each pair; the gradient is (G + Gᵀ) Z, G the sparse matrix of what comes back. Memory E, not E·d."""
+    """z_i·z_j of each pair; the gradient is (G + Gᵀ) Z with G the sparse matrix of incoming gradients. Memory is E."""
 
     @staticmethod
     def forward(ctx: Any, z: Tensor, pairs: Tensor) -> Tensor:
@@ -88,7 +89,7 @@ class _PairScores(torch.autograd.Function):
 
 
 class _SoftplusOfAllPairs(torch.autograd.Function):
-    """Σ_ij softplus(z_i·z_j); its gradient, 2 σ(ZZᵀ) Z as ZZᵀ is symmetric, is made in the same pass over tiles."""
+    """Σ_ij softplus(z_i·z_j); its gradient, 2 σ(ZZᵀ) Z as ZZᵀ is symmetric, is computed in the same pass."""
 
     @staticmethod
     def forward(ctx: Any, z: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ _ROWS = 512
 def transport_plan(
     cost: Tensor, rows: Tensor, columns: Tensor, *, sharpness: float = 20.0, iterations: int = 5
 ) -> Tensor:
-    r"""The plan that moves ``rows`` to ``columns`` at the least cost less entropy (Cuturi, NeurIPS 2013), no gradient.
+    r"""The plan that moves ``rows`` to ``columns`` at the least cost minus entropy (Cuturi, NeurIPS 2013), no gradient.
 
     argmin_Γ ⟨Γ, D⟩ − H(Γ)/λ by Sinkhorn's iterations, all problems at once. Each iteration scales rows first and
     columns last, so columns sum exactly to their weights and rows to theirs in the limit. A weight of 0 takes its row

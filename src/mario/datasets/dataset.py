@@ -14,25 +14,26 @@ from mario.datasets.card import DatasetCard
 from mario.datasets.files import (
     FileState,
     absent_message,
+    checksums,
     downloads_folder,
     file_paths,
     file_states,
     locate,
     sha256,
 )
-from mario.errors import MarioError
+from mario.errors import MarioError, RunFailedError, out_of_memory
 from mario.files import cache_folder
 from mario.graphs.rules import SplitRule
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+_UNVERIFIED = "MARIO_UNVERIFIED"
+Root = str | os.PathLike[str] | None
+
 
 class _WrongFileError(MarioError):
     """A download brought a file with another checksum."""
-
-
-Root = str | os.PathLike[str] | None
 
 
 class Dataset:
@@ -48,7 +49,9 @@ class Dataset:
         presets_file: a TOML file in the format of ``mario/lab/presets`` with the settings of methods on this dataset.
             Packages that add a dataset ship it next to their module: ``Path(__file__).with_name("presets.toml")``.
         version: raise it when `read` returns another graph for the same files, so that cached graphs are read again.
-        verify_download: whether the checksums of the card are those of the files that :meth:`download` gets.
+        verify_download: whether the checksums of the card are those of the files that :meth:`download` gets. If not,
+            other files of the right counts are used with a warning.
+        other_counts: numbers of nodes and edges that such other files have, if not those of the card.
     """
 
     card: DatasetCard
@@ -56,6 +59,7 @@ class Dataset:
     presets_file: Path | None = None
     version: int = 1
     verify_download: bool = False
+    other_counts: tuple[tuple[int, int], ...] = ()
 
     @property
     def graph_name(self) -> str:
@@ -89,7 +93,10 @@ class Dataset:
     def load(self, *, domain: str, shift: str, split_seed: int, root: Root = None, download: bool = True) -> "Data":
         """The split graph. `load_dataset` calls it with values that the card has."""
         data = self._prepared(root, download) if self.card.files else self.read(())
-        return self.split(data, domain=domain, shift=shift, split_seed=split_seed)
+        data = self.split(data, domain=domain, shift=shift, split_seed=split_seed)
+        if not _unverified():
+            self._check_counts(data)
+        return data
 
     def where(self, root: Root = None) -> str:
         """The folder that holds the data, or ``"generated"``, ``"at first use"`` or ``"absent"``."""
@@ -126,7 +133,9 @@ class Dataset:
         folder = self.fetch(root, download=download)
         assert folder is not None  # the card has files
         files = file_paths(self.card, folder)
-        key = hashlib.sha256((str(self.version) + "".join(sha256(path) for path in files)).encode()).hexdigest()
+        found = checksums(files)
+        self._check_files(files, found)
+        key = hashlib.sha256((str(self.version) + "".join(found)).encode()).hexdigest()
         kept = cache_folder() / "graphs" / f"{self.graph_name}-{key[:16]}.safetensors"
         if kept.is_file():
             with contextlib.suppress(MarioError):
@@ -135,6 +144,41 @@ class Dataset:
         with contextlib.suppress(MarioError):  # the cache may be read-only
             save_graph(data, kept)
         return data
+
+    def _check_files(self, files: Sequence[Path], found: Sequence[str]) -> None:
+        """Refuse files that are not the published ones, or warn where others may be right."""
+        pairs = zip(files, found, self.card.files, strict=True)
+        others = [(path, sha, file.sha256) for path, sha, file in pairs if file.sha256 not in (None, sha)]
+        if not others:
+            return
+        path, sha, due = others[0]
+        more = f", and {len(others) - 1} more of its files" if len(others) > 1 else ""
+        what = f"{path} is not the known file of {self.card.name}{more}: its SHA-256 is {sha}, expected {due}"
+        if not (self.verify_download or _unverified()):
+            warnings.warn(f"{what}; `mario data verify {self.card.name}` has a note on this", UserWarning, stacklevel=5)
+        elif not _unverified():
+            raise MarioError(
+                f"{what}. `mario data verify {self.card.name}` checks all files. Remove those that differ and "
+                f"`mario data fetch {self.card.name}` downloads them, or set {_UNVERIFIED}=1 to use them as they are"
+            )
+
+    def _check_counts(self, data: "Data") -> None:
+        """Compare the split graph with the card: a file that was cut, or is of other data, may still be readable."""
+        from mario.graphs.subgraph import count_nodes
+
+        card = self.card
+        nodes, edges = count_nodes(data), int(data.edge_index.size(1))
+        classes = int(data.get("num_classes") or data.y.max() + 1)
+        found = (nodes, edges, int(data.x.size(1)), classes, int(data.y.size(0)) if card.level == "graph" else 1)
+        due = (card.nodes, card.edges, card.features, card.classes, card.graphs)
+        if found == due or (found[2:] == due[2:] and found[:2] in self.other_counts):
+            return
+        names = ("nodes", "edges", "features", "classes", "graphs")
+        said = [f"{a:,} {name} instead of {b:,}" for name, a, b in zip(names, found, due, strict=True) if a != b]
+        raise MarioError(
+            f"{card.name} has {' and '.join(said)}: a file is incomplete, or of other data. "
+            f"`mario data verify {card.name}` checks the files; set {_UNVERIFIED}=1 to use them as they are"
+        )
 
     def _checked(self, files: Sequence[Path], folder: Path) -> "Data":
         from mario.graphs.validation import check_graph
@@ -145,6 +189,8 @@ class Dataset:
         except MarioError as error:
             raise MarioError(f"{self.card.name} cannot be read from {folder}: {error}") from None
         except Exception as error:  # the parser met something that is not the published format
+            if out_of_memory(error):
+                raise RunFailedError(f"there is not enough memory to read {self.card.name} from {folder}") from error
             named = f"{type(error).__name__}: {error}"
             advice = f"`mario data verify {self.card.name}` says which"
             raise MarioError(
@@ -175,3 +221,8 @@ class Dataset:
                 UserWarning,
                 stacklevel=5,
             )
+
+
+def _unverified() -> bool:
+    """Whether the user accepts files that are not the published ones."""
+    return os.environ.get(_UNVERIFIED, "") not in ("", "0")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mario.datasets.card import DatasetCard, RawFile
 from mario.datasets.dataset import Dataset
+from mario.datasets.files import fetch_url
 from mario.datasets.registry import register
 from mario.graphs.rules import choose
 
@@ -60,8 +61,6 @@ class Elliptic(Dataset):
         import io
         import shutil
         import zipfile
-
-        from mario.datasets.files import fetch_url
 
         for file in self.card.files:
             target = folder / file.path

@@ -1,7 +1,6 @@
 """Datasets by name, or by the path of a folder."""
 
 import os
-import sys
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,6 +9,7 @@ from mario.datasets.dataset import Dataset
 from mario.datasets.folder import CARD_FILE, FolderDataset
 from mario.errors import MarioError
 from mario.graphs.rules import choose
+from mario.plugins import same_source
 
 REGISTRY: dict[str, Dataset] = {}
 CATALOG: dict[str, DatasetCard] = {}
@@ -24,8 +24,7 @@ def register(cls: D) -> D:
     if not isinstance(card, DatasetCard):
         raise MarioError(f"{cls.__name__} needs a card, card = DatasetCard(name=...), got {card!r}")
     known = REGISTRY.get(card.name)
-    # The same class may come twice: a file that is run and imported, or collected by a test runner.
-    if known is not None and _origin(type(known)) != _origin(cls):
+    if known is not None and not same_source(type(known), cls):
         raise MarioError(f"a dataset is already registered as '{card.name}': {type(known).__name__}")
     REGISTRY[card.name], CATALOG[card.name] = cls(), card
     return cls
@@ -60,7 +59,3 @@ def find_case(
 
 def _is_path(name: str) -> bool:
     return "/" in name or os.sep in name or name.startswith((".", "~")) or (Path(name) / CARD_FILE).is_file()
-
-
-def _origin(cls: type) -> tuple[str | None, str]:
-    return getattr(sys.modules.get(cls.__module__), "__file__", None), cls.__qualname__

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mario.datasets.card import DatasetCard, raw_files
 from mario.datasets.dataset import Dataset
+from mario.datasets.files import fetch_url
 from mario.datasets.registry import register
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ class TUSet(Dataset):
     def download(self, folder: Path) -> None:
         import io
         import zipfile
-
-        from mario.datasets.files import fetch_url
 
         packed = io.BytesIO(fetch_url(f"{_SOURCE.split()[0]}/{self.tu_name}.zip"))
         with zipfile.ZipFile(packed) as archive:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mario.datasets.card import DatasetCard, raw_files
 from mario.datasets.dataset import Dataset
+from mario.datasets.files import fetch_url
 from mario.datasets.registry import register
 from mario.graphs.rules import SplitRule
 
@@ -45,8 +46,6 @@ class WebKB(Dataset):
     def download(self, folder: Path) -> None:
         import io
         import tarfile
-
-        from mario.datasets.files import fetch_url
 
         packed = io.BytesIO(fetch_url(self.card.source.split()[0]))
         with tarfile.open(fileobj=packed) as archive:

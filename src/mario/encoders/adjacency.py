@@ -7,6 +7,8 @@ from torch import Tensor
 from torch_geometric.utils import add_remaining_self_loops, add_self_loops
 
 from mario.errors import MarioError
+from mario.graphs.sparse import csr, row_of_entries
+from mario.graphs.validation import check_edges
 
 Normalization = Literal["symmetric", "mean", "sum"]
 CSRParts = tuple[Tensor, Tensor, Tensor]
@@ -49,20 +51,12 @@ def propagation_matrix(
     """
     crow, col, value = normalized_adjacency(edge_index, num_nodes, normalization, dtype, edge_weight)
     size = (num_nodes, num_nodes)
-    return torch.sparse_csr_tensor(crow.long(), col.long(), value, size=size, check_invariants=False)
+    return csr(crow.long(), col.long(), value, size)
 
 
 def entries(matrix: Tensor) -> Tensor:
     """The edges, from column to row, of the stored entries of a sparse CSR matrix."""
     return torch.stack([matrix.col_indices(), row_of_entries(matrix.crow_indices())])
-
-
-def check_edges(edge_index: Tensor, num_nodes: int) -> None:
-    """Raise a :class:`MarioError` unless all ends are nodes. An end out of range would read foreign memory."""
-    if edge_index.numel():
-        low, high = (int(end) for end in edge_index.aminmax())
-        if low < 0 or high >= num_nodes:
-            raise MarioError(f"edge_index must hold nodes 0 to {num_nodes - 1}, got {low} to {high}")
 
 
 def normalized_adjacency(
@@ -147,8 +141,3 @@ def _compressed(edges: Tensor, degree: Tensor) -> tuple[Tensor, Tensor]:
     crow = torch.zeros(degree.numel() + 1, dtype=index, device=edges.device)
     torch.cumsum(degree, 0, out=crow[1:])
     return crow, col
-
-
-def row_of_entries(crow: Tensor) -> Tensor:
-    """The row of each entry."""
-    return torch.arange(crow.numel() - 1, device=crow.device).repeat_interleave(crow.diff())

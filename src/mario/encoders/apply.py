@@ -2,8 +2,8 @@
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -11,11 +11,10 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch_geometric.data import Data
 
+from mario.draws import drawing_from
 from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix
-
-EDGE_INPUTS = ("edge_weight", "edge_attr")
-"""What a graph may know of its edges besides their ends."""
+from mario.graphs.rules import EDGE_DATA
 
 
 def encode(encoder: nn.Module, data: Data, generator: torch.Generator | None = None) -> Tensor:
@@ -37,12 +36,18 @@ def encode(encoder: nn.Module, data: Data, generator: torch.Generator | None = N
         >>> encode(GCN(4, 8, num_layers=2), data).shape
         torch.Size([3, 8])
     """
-    edges = {name: data[name] for name in EDGE_INPUTS if name in data and takes(encoder, name)}
+    edges = {name: data[name] for name in EDGE_DATA if name in data and takes(encoder, name)}
     if takes_features(encoder):
         own: Tensor = encoder(data.x, data.edge_index, **edges, generator=generator)
         return own
     x = dense(data.x)
-    rows = run(encoder, x, data.edge_index, **edges, generator=generator)
+    try:
+        rows = run(encoder, x, data.edge_index, **edges, generator=generator)
+    except TypeError as error:
+        for name in EDGE_DATA:
+            if name not in data and f"argument: '{name}'" in str(error):
+                raise MarioError(f"the encoder {type(encoder).__name__} needs {name}, which the graph lacks") from None
+        raise
     if not isinstance(rows, Tensor) or rows.dim() != 2 or rows.size(0) != x.size(0):
         got = f"shape {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
         raise MarioError(
@@ -66,35 +71,6 @@ def run(module: nn.Module, x: Tensor, *inputs: Tensor, generator: torch.Generato
             raise MarioError(f"{type(module).__name__} cannot be trained on one row ({error})") from None
         raise
     return out.to(x.dtype) if products is not None and isinstance(out, Tensor) else out
-
-
-@contextmanager
-def drawing_from(generator: torch.Generator | None, device: torch.device | None = None) -> Iterator[None]:
-    """Seed torch's default generators from ``generator`` within the block, and restore them after it.
-
-    For code that takes no generator. With ``None`` nothing is seeded.
-
-    Example:
-        >>> before = torch.get_rng_state()
-        >>> with drawing_from(torch.Generator().manual_seed(0)):
-        ...     first = torch.rand(1)
-        >>> with drawing_from(torch.Generator().manual_seed(0)):
-        ...     bool(torch.rand(1) == first)
-        True
-        >>> torch.equal(torch.get_rng_state(), before)
-        True
-    """
-    if generator is None:
-        yield
-        return
-    seed = int(torch.randint(2**62, (), generator=generator))
-    devices = [device] if device is not None and device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed all GPUs
-        if devices:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-        yield
 
 
 def takes_features(encoder: object) -> bool:
@@ -148,6 +124,7 @@ def encoder_width(encoder: nn.Module, in_channels: int, edge_channels: int = 0) 
     """
     device = _device(encoder)
     pair = Data(x=torch.ones(2, in_channels, device=device), edge_index=torch.tensor([[0, 1], [1, 0]], device=device))
+    pair.edge_weight = torch.ones(2, device=device)
     if edge_channels:
         pair.edge_attr = torch.ones(2, edge_channels, device=device)
     return _width(encoder, lambda module: encode(module, pair), f"a graph with {in_channels} features per node")

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch_geometric.utils import add_self_loops, remove_self_loops, softmax
 
-from mario.encoders.adjacency import check_edges
+from mario.graphs.validation import check_edges
 
 # Numbers gathered at once for the gradient of the shares, few enough for the CPU's cache.
 _BLOCK = 2**18

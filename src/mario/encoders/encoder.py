@@ -249,6 +249,10 @@ class GraphSAGE(Encoder):
 
     With ``edge_weight`` the mean is weighted: node i receives Σ_j w_ji x_j / Σ_j w_ji, or zero if the weights sum to
     zero.
+
+    Example:
+        >>> GraphSAGE(4, hidden_channels=8, num_layers=2)(torch.ones(3, 4), torch.tensor([[0, 1], [1, 2]])).shape
+        torch.Size([3, 8])
     """
 
     normalization = "mean"
@@ -271,6 +275,10 @@ class GIN(Encoder):
     """Graph isomorphism network: sum aggregation and an MLP (Xu et al., ICLR 2019).
 
     With ``edge_weight`` the sum is weighted: node i receives x_i + Σ_j w_ji x_j.
+
+    Example:
+        >>> GIN(4, hidden_channels=8, num_layers=2)(torch.ones(3, 4), torch.tensor([[0, 1], [1, 2]])).shape
+        torch.Size([3, 8])
     """
 
     normalization = "sum"

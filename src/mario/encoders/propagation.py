@@ -14,8 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from mario.encoders.adjacency import CSRParts, Normalization, normalized_adjacency, row_of_entries
+from mario.encoders.adjacency import CSRParts, Normalization, normalized_adjacency
 from mario.errors import MarioError
+from mario.graphs.sparse import csr, row_of_entries
 
 _FULL = 1 / 8  # fraction of nonzero entries above which a dense product is faster
 _DENSE_BYTES = 2**28  # largest matrix to keep dense
@@ -108,7 +109,7 @@ class Propagation:
     def _of_csr(cls, shape: tuple[int, int], crow: Tensor, col: Tensor, value: Tensor) -> "Propagation":
         size = shape[0] * shape[1]
         if col.numel() > _FULL * size and size * value.element_size() <= _DENSE_BYTES:
-            return cls(shape, full=torch.sparse_csr_tensor(crow, col, value, shape, check_invariants=False).to_dense())
+            return cls(shape, full=csr(crow, col, value, shape).to_dense())
         return cls(shape, csr=(crow, col, value))
 
     @property
@@ -193,16 +194,16 @@ class _Product(torch.autograd.Function):
 _product: Callable[..., Tensor] = _Product.apply
 
 
-def _multiply(csr: CSRParts, x: Tensor) -> Tensor:
+def _multiply(parts: CSRParts, x: Tensor) -> Tensor:
     """The product by whichever kernel is faster for this size and dtype."""
-    on_cpu, wide = x.device.type == "cpu", x.size(1) >= _WIDE and csr[1].numel() * x.size(1) >= _LARGE
+    on_cpu, wide = x.device.type == "cpu", x.size(1) >= _WIDE and parts[1].numel() * x.size(1) >= _LARGE
     # On the CPU, torch has a CSR product for single and double precision only.
     by_bag = on_cpu and (wide if x.dtype == torch.float32 else x.dtype != torch.float64)
-    return _by_bag(csr, x) if by_bag else _by_csr(csr, x)
+    return _by_bag(parts, x) if by_bag else _by_csr(parts, x)
 
 
-def _by_csr(csr: CSRParts, x: Tensor) -> Tensor:
-    matrix = torch.sparse_csr_tensor(*csr, size=(csr[0].numel() - 1, x.size(0)), check_invariants=False)
+def _by_csr(parts: CSRParts, x: Tensor) -> Tensor:
+    matrix = csr(*parts, (parts[0].numel() - 1, x.size(0)))
     if x.device.type != "cpu" or not torch.backends.mkl.is_available():
         return matrix @ x
     # As @ does, but without first writing zeros, which takes up to a third of its time.

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+import torch
+
 from mario.errors import MarioError
 from mario.graphs.paging import machine_memory
 
@@ -24,6 +26,8 @@ def count_weights(widths: Sequence[int]) -> int:
 def check_size(what: str, widths: Sequence[int]) -> None:
     """Raise `MarioError` with an estimate if ``what``, with layers of these ``widths``, is larger than memory.
 
+    On torch's meta device a network takes no memory.
+
     Example:
         >>> check_size("the encoder", [4, 10**8, 10**8])  # doctest: +ELLIPSIS
         Traceback (most recent call last):
@@ -31,7 +35,7 @@ def check_size(what: str, widths: Sequence[int]) -> None:
         mario.errors.MarioError: the encoder of layers 4, 100000000, 100000000 wide needs about 160,000,006 GB ...
     """
     needed, there = _BYTES * count_weights(widths), machine_memory()
-    if needed > there:
+    if needed > there and torch.get_default_device().type != "meta":
         shown = ", ".join(map(str, widths[:3])) + (", ..." if len(widths) > 3 else "")
         raise MarioError(
             f"{what} of layers {shown} wide needs about {needed / 1e9:,.0f} GB for weights, gradients and the state of "

@@ -11,9 +11,10 @@ from mario.errors import MarioError
 from mario.evaluation.metrics import is_defined, score
 from mario.evaluation.probe import LinearProbe, Probe
 from mario.evaluation.selection import ALLOWED_FOR_CLAIMS, RULES, select
+from mario.graphs.rules import PARTS
 from mario.methods import Method
 
-SETS = ("train", "id_val", "id_test", "ood_val", "ood_test")
+SETS = PARTS
 
 
 def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int = 0) -> dict[str, float]:

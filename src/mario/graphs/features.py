@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mario.graphs.subgraph import csr, select_rows
+from mario.graphs.sparse import csr, select_rows
 
 # Numbers of the perturbation drawn at once: 16 MiB of float32.
 _BLOCK = 2**22

@@ -8,7 +8,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.subgraph import count_nodes, csr, select_rows
+from mario.graphs.sparse import csr, select_rows
+from mario.graphs.subgraph import as_ids, count_nodes
 
 _MADE = ("edge_index", "batch", "ptr", "num_nodes", "num_graphs")
 
@@ -26,7 +27,7 @@ def count_graphs(data: Data) -> int:
 def stack_graphs(graphs: Sequence[Data]) -> Data:
     """Graphs, or sets of graphs, side by side in one set: ``batch`` [nodes], ``ptr`` [graphs + 1] and ``num_graphs``.
 
-    Tensors that are there in all of them are put one after another; a plain attribute is taken from the first.
+    Tensors that all of them have are concatenated; a plain attribute is taken from the first.
 
     Example:
         >>> one = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0]))
@@ -35,7 +36,7 @@ def stack_graphs(graphs: Sequence[Data]) -> Data:
         ([0, 0, 1, 1], [[0, 2], [1, 3]], [0, 0])
     """
     if not graphs:
-        raise MarioError("graphs is empty; a set needs one graph at least")
+        raise MarioError("graphs is empty; a set needs at least one graph")
     sizes = torch.cat([graph_sizes(graph) for graph in graphs])
     nodes = [count_nodes(graph) for graph in graphs]
     starts = np.cumsum([0, *nodes[:-1]]).tolist()
@@ -59,8 +60,8 @@ def stack_graphs(graphs: Sequence[Data]) -> Data:
 def select_graphs(data: Data, which: Tensor) -> Data:
     """The graphs of a set that ``which`` (int64 ids, in the order wanted, or a bool mask) names, as a set.
 
-    Rows of ``y``, of masks and of whatever else has one row a graph follow. ``n_id`` holds the ids of the nodes in the
-    set that was first cut.
+    ``y``, masks and all other tensors with one row per graph are selected too. ``n_id`` holds the node ids in the
+    original set.
 
     Example:
         >>> two = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]]), batch=torch.tensor([0, 0, 1]))
@@ -71,7 +72,7 @@ def select_graphs(data: Data, which: Tensor) -> Data:
 
 
 class GraphSet:
-    """A set of graphs that is cut again and again: where each graph's nodes and edges stand is found once.
+    """A set of graphs to select from repeatedly: the places of each graph's nodes and edges are computed once.
 
     Example:
         >>> data = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 2], [1, 2]]), batch=torch.tensor([0, 0, 1]))
@@ -120,7 +121,7 @@ class GraphSet:
         return _finish(cut, sizes)
 
     def chunks(self, nodes: int) -> Iterator[Data]:
-        """The set in order, in parts of at most ``nodes`` nodes, or of one graph where that has more."""
+        """The set in order, in parts of at most ``nodes`` nodes, or of one graph that has more."""
         ends, first = self.sizes.cumsum(0), 0
         while first < self.num_graphs:
             reach = int(self.starts[first]) + nodes
@@ -135,26 +136,18 @@ class GraphSet:
         nodes, edges = int(self.sizes.sum()), self.data.edge_index.size(1)
         if "edge" in key and value.size(self.data.__cat_dim__(key, value)) == edges:
             return "edge"
-        # With one node a graph both say the same.
+        # If every graph has one node, both are the same.
         return {edges: "edge", self.num_graphs: "graph", nodes: "node"}.get(value.size(0))
 
     def _ids(self, which: Tensor) -> Tensor:
-        if which.dim() != 1 or which.dtype not in (torch.bool, torch.int64):
-            given = f"{which.dtype} of shape {tuple(which.shape)}"
-            raise MarioError(f"which must be int64 ids or a bool mask in one dimension, got {given}")
-        if which.dtype == torch.bool:
-            if which.numel() != self.num_graphs:
-                raise MarioError(f"which is a mask of {which.numel()} for a set of {self.num_graphs} graphs")
-            which = which.nonzero().view(-1)
+        which = as_ids("which", which, self.num_graphs, "the set has {} graphs")
         if not which.numel():
-            raise MarioError("which names no graph; a set needs one graph at least")
-        if int(which.min()) < 0 or int(which.max()) >= self.num_graphs:
-            raise MarioError(f"which must lie in 0..{self.num_graphs - 1}, got {int(which.min())}..{int(which.max())}")
+            raise MarioError("which names no graph; a set needs at least one")
         return which.to(self.sizes.device)
 
 
 def graph_sizes(data: Data) -> Tensor:
-    """Nodes of each graph."""
+    """The number of nodes of each graph."""
     if "batch" not in data:
         return torch.tensor([count_nodes(data)])
     return torch.bincount(data.batch, minlength=count_graphs(data))

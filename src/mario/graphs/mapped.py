@@ -22,13 +22,15 @@ from mario.errors import MarioError, RunFailedError
 from mario.files import write_json
 from mario.graphs.csr import CSR
 from mario.graphs.paging import blocks, count_not_finite, extremes, map_array, mapping_of
+from mario.graphs.rules import EDGE_DATA
 from mario.graphs.subgraph import count_nodes
+from mario.graphs.validation import check_edges
 from mario.untrusted import read_json, safe_name
 
 _FORMAT = 1
 _ABOUT = "graph.json"
 _GRID = ("x", "edge_index", "starts")
-_FINITE = ("x", "edge_weight", "edge_attr")
+_FINITE = ("x", *EDGE_DATA)
 
 
 def save_mapped(data: Data, folder: str | os.PathLike[str]) -> None:
@@ -126,7 +128,7 @@ def write_array(path: Path, dtype: Any, shape: Sequence[int], parts: Iterable[np
 
 
 def finish_folder(home: Path, arrays: Sequence[str], plain: dict[str, Any], *, symmetric: bool) -> None:
-    """Check the arrays, then write ``graph.json``, which makes the folder a graph."""
+    """Check the arrays, then write ``graph.json``, which completes the folder."""
     tensors = {key: map_array(home / f"{key}.npy") for key in arrays}
     x, edge_index, starts = (tensors[key] for key in _GRID)
     _check_shapes(x, edge_index, starts)
@@ -200,10 +202,7 @@ def _check_order(edge_index: Tensor, starts: Tensor) -> None:
         raise MarioError(f"starts must ascend from 0 to the {num_edges} edges; it does not")
     if not num_edges:
         return
-    low, high = extremes(edge_index)
-    if low < 0 or high >= num_nodes:
-        named = low if low < 0 else high
-        raise MarioError(f"edge_index names node {named}, but the {num_nodes} nodes are numbered 0..{num_nodes - 1}")
+    check_edges(edge_index, num_nodes)
     first = 0
     for sources in blocks(edge_index[0]):
         slots = torch.arange(first, first + sources.numel())

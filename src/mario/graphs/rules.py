@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from mario.errors import MarioError
+from mario.errors import MarioError, nearest
 
 PARTS = ("train", "id_val", "id_test", "ood_val", "ood_test")
 SHIFTS = ("covariate", "concept", "no_shift")
 SETTINGS = ("transductive", "inductive")
+EDGE_DATA = ("edge_weight", "edge_attr")
+"""What a graph may know of its edges besides their ends."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,5 @@ def choose(argument: str, given: object, known: Sequence[str]) -> str:
     """Return ``given`` if it is one of ``known``, else raise an error that lists these and suggests the nearest."""
     if isinstance(given, str) and given in known:
         return given
-    near = get_close_matches(given.lower(), known, n=1) if isinstance(given, str) else []
-    meant = f"; did you mean {near[0]!r}?" if near else ""
-    raise MarioError(f"unknown {argument} {given!r}; use one of {', '.join(known)}{meant}")
+    meant = nearest(given, known) if isinstance(given, str) else ""
+    raise MarioError(f"unknown {argument} {given!r}; use one of {', '.join(known)}{meant and f'; {meant}'}")

@@ -15,7 +15,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.rules import PARTS, SETTINGS, SHIFTS, SplitRule, choose
+from mario.graphs.rules import EDGE_DATA, PARTS, SETTINGS, SHIFTS, SplitRule, choose
+from mario.graphs.sparse import row_of_entries
 from mario.graphs.validation import check_graph
 
 TRAIN, ID_VAL, ID_TEST, OOD_VAL, OOD_TEST = range(5)
@@ -63,7 +64,7 @@ def split_graph(
     choose("shift", shift, SHIFTS)
     choose("setting", setting, SETTINGS)
     rule = rule or SplitRule()
-    checked = ("x", "edge_index", "edge_weight", "edge_attr", "y")
+    checked = ("x", "edge_index", *EDGE_DATA, "y")
     check_graph(Data.from_dict({key: data[key] for key in checked if key in data}))
     if "y" not in data or int(data.y.min()) < 0:
         raise MarioError(
@@ -257,8 +258,8 @@ def word_counts(x: Tensor) -> Tensor:
     """Row sums of dense or sparse CSR features: a paper's number of words."""
     if x.layout != torch.sparse_csr:
         return x.sum(dim=1)
-    row = torch.repeat_interleave(torch.arange(x.size(0), device=x.device), x.crow_indices().diff())
-    return torch.zeros(x.size(0), dtype=x.dtype, device=x.device).index_add_(0, row, x.values())
+    rows = row_of_entries(x.crow_indices())
+    return torch.zeros(x.size(0), dtype=x.dtype, device=x.device).index_add_(0, rows, x.values())
 
 
 def _index_of(held_out: str, values: np.ndarray) -> int:

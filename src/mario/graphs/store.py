@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.files import write_whole
-from mario.graphs.subgraph import csr
+from mario.files import write_tensors
+from mario.graphs.sparse import csr
 from mario.untrusted import open_file, read_safetensors
 
 _FORMAT = 1
@@ -50,7 +49,7 @@ def save_graph(data: Data, path: str | os.PathLike[str]) -> None:
     except (TypeError, ValueError) as error:
         raise MarioError(f"a plain attribute of data cannot be written as JSON: {error}") from None
 
-    write_whole(Path(path), lambda name: save_file(_unshared(tensors), name, metadata={"mario-graph": described}))
+    write_tensors(Path(path), _unshared(tensors), {"mario-graph": described})
 
 
 def load_graph(path: str | os.PathLike[str]) -> Data:

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
+from mario.graphs.sparse import select_rows
 
 _NOT_SLICED = ("edge_index", "num_nodes")
 
@@ -30,7 +31,7 @@ def subgraph(data: Data, node_ids: Tensor) -> Data:
         ([[1], [0]], [2, 1])
     """
     num_nodes = count_nodes(data)
-    node_ids = _as_ids(node_ids, num_nodes)
+    node_ids = as_ids("node_ids", node_ids, num_nodes)
     position = torch.full((num_nodes,), -1, dtype=torch.int64, device=node_ids.device)
     position[node_ids] = torch.arange(node_ids.numel(), device=node_ids.device)
     if int((position >= 0).sum()) != node_ids.numel():
@@ -55,24 +56,6 @@ def count_nodes(data: Data) -> int:
     return int(x.size(0)) if isinstance(x, Tensor) else int(data.num_nodes or 0)
 
 
-def select_rows(x: Tensor, rows: Tensor) -> Tensor:
-    """Rows of a dense or sparse CSR matrix, in the given order."""
-    if x.layout != torch.sparse_csr:
-        return x[rows]
-    starts = x.crow_indices()[rows]
-    counts = x.crow_indices()[rows + 1] - starts
-    crow = torch.zeros(rows.numel() + 1, dtype=starts.dtype, device=x.device)
-    torch.cumsum(counts, 0, out=crow[1:])
-    # Entry e of the result is (e - its row's first entry) past the start of that row in x.
-    take = torch.arange(int(crow[-1]), device=x.device) + torch.repeat_interleave(starts - crow[:-1], counts)
-    return csr(crow, x.col_indices()[take], x.values()[take], (rows.numel(), x.size(1)))
-
-
-def csr(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, int], *, check: bool = False) -> Tensor:
-    """A sparse CSR matrix; ``check`` validates the indices, for parts that come from a file."""
-    return torch.sparse_csr_tensor(crow, col, values, size, check_invariants=check)
-
-
 def _slice(data: Data, key: str, value: Any, num_nodes: int, node_ids: Tensor, kept: Tensor) -> Any:
     if not isinstance(value, Tensor) or value.dim() == 0:
         return value
@@ -83,14 +66,15 @@ def _slice(data: Data, key: str, value: Any, num_nodes: int, node_ids: Tensor, k
     return value[node_ids] if value.size(0) == num_nodes else value
 
 
-def _as_ids(node_ids: Tensor, num_nodes: int) -> Tensor:
-    if node_ids.dim() != 1 or node_ids.dtype not in (torch.bool, torch.int64):
-        given = f"{node_ids.dtype} of shape {tuple(node_ids.shape)}"
-        raise MarioError(f"node_ids must be int64 ids or a bool mask with one dimension, got {given}")
-    if node_ids.dtype == torch.bool:
-        if node_ids.numel() != num_nodes:
-            raise MarioError(f"node_ids is a mask of length {node_ids.numel()}, but the graph has {num_nodes} nodes")
-        return node_ids.nonzero().view(-1)
-    if node_ids.numel() and not (int(node_ids.min()) >= 0 and int(node_ids.max()) < num_nodes):
-        raise MarioError(f"node_ids must lie in 0..{num_nodes - 1}, got {int(node_ids.min())}..{int(node_ids.max())}")
-    return node_ids
+def as_ids(name: str, given: Tensor, count: int, has: str = "the graph has {} nodes") -> Tensor:
+    """``given``, int64 ids below ``count`` or a bool mask over them, as ids; `MarioError` if it is neither."""
+    if given.dim() != 1 or given.dtype not in (torch.bool, torch.int64):
+        got = f"{given.dtype} of shape {tuple(given.shape)}"
+        raise MarioError(f"{name} must be int64 ids or a bool mask with one dimension, got {got}")
+    if given.dtype == torch.bool:
+        if given.numel() != count:
+            raise MarioError(f"{name} is a mask of length {given.numel()}, but {has.format(count)}")
+        return given.nonzero().view(-1)
+    if given.numel() and not (int(given.min()) >= 0 and int(given.max()) < count):
+        raise MarioError(f"{name} must lie in 0..{count - 1}, got {int(given.min())}..{int(given.max())}")
+    return given

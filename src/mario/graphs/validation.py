@@ -33,7 +33,7 @@ def check_graph(data: Data) -> None:
     if not isinstance(data, Data):
         raise MarioError(f"data must be a torch_geometric.data.Data, got {type(data).__name__}")
     num_nodes = _check_features(data.get("x"))
-    _check_edges(data.get("edge_index"), num_nodes)
+    check_edges(data.get("edge_index"), num_nodes, "data.edge_index")
     _check_edge_values(data)
     num_rows, unit = num_nodes, "nodes"
     if "batch" in data:
@@ -49,6 +49,23 @@ def check_graph(data: Data) -> None:
     _check_groups(data.get("group_id"), data.get("groups"))
 
 
+def check_edges(edge_index: object, num_nodes: int, name: str = "edge_index") -> None:
+    """Raise `MarioError` unless ``edge_index`` is int64 [2, edges] and holds ids of nodes.
+
+    An id out of range would read foreign memory in some kernels instead of failing.
+    """
+    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise MarioError(f"{name} must be a [2, edges] tensor of node ids, got {_kind(edge_index)}")
+    if edge_index.dtype != torch.int64:
+        raise MarioError(f"{name} must be int64, got {edge_index.dtype}; use {name}.long()")
+    if edge_index.numel() == 0:
+        return
+    low, high = extremes(edge_index)
+    if low < 0 or high >= num_nodes:
+        named = low if low < 0 else high
+        raise MarioError(f"{name} names node {named}, but the {num_nodes} nodes are numbered 0..{num_nodes - 1}")
+
+
 def _check_features(x: object) -> int:
     if not isinstance(x, Tensor) or x.dim() != 2 or x.layout not in (torch.strided, torch.sparse_csr):
         raise MarioError(f"data.x must be a [nodes, features] matrix, dense or sparse CSR, got {_kind(x)}")
@@ -60,21 +77,6 @@ def _check_features(x: object) -> int:
     if bad := count_not_finite(values):
         raise MarioError(f"data.x holds {bad} NaN or infinite entries; fill or drop them first")
     return x.size(0)
-
-
-def _check_edges(edge_index: object, num_nodes: int) -> None:
-    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise MarioError(f"data.edge_index must be a [2, edges] tensor of node ids, got {_kind(edge_index)}")
-    if edge_index.dtype != torch.int64:
-        raise MarioError(f"data.edge_index must be int64, got {edge_index.dtype}; use data.edge_index.long()")
-    if edge_index.numel() == 0:
-        return
-    low, high = extremes(edge_index)
-    if low < 0 or high >= num_nodes:
-        named = low if low < 0 else high
-        raise MarioError(
-            f"data.edge_index names node {named}, but the {num_nodes} nodes are numbered 0..{num_nodes - 1}"
-        )
 
 
 def _check_edge_values(data: Data) -> None:

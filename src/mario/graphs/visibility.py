@@ -6,10 +6,11 @@ from torch_geometric.data import Data
 from mario.errors import MarioError
 from mario.graphs.graph_sets import select_graphs
 from mario.graphs.paging import release
+from mario.graphs.rules import EDGE_DATA
 from mario.graphs.subgraph import subgraph
 
-_EDGES = ("edge_index", "edge_weight", "edge_attr")
-_KEPT = ("x", *_EDGES, "n_id", "name", "domain", "shift", "setting", "split_seed", "metric", "num_classes", "faults")
+_GRAPH = ("x", "edge_index", *EDGE_DATA)
+_KEPT = (*_GRAPH, "n_id", "name", "domain", "shift", "setting", "split_seed", "metric", "num_classes", "faults")
 
 
 def training_graph(data: Data) -> Data:
@@ -45,7 +46,7 @@ def training_graph(data: Data) -> Data:
     if data.get("setting") != "inductive":
         return seen
     cut = subgraph(seen, data.get("visible_mask", train))
-    for key in ("x", *_EDGES):
+    for key in _GRAPH:
         if key in data:
             release(data[key])
     return cut

@@ -1,9 +1,15 @@
 """A case: a dataset under one shift."""
 
+import warnings
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mario.datasets import DatasetCard, find, find_case
+from mario.datasets import DatasetCard, find, find_case, load_dataset
 from mario.errors import MarioError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,26 @@ class Case:
         domain = self.domain if several or self.domain != card.domains[0] else ""
         setting = self.setting if self.setting != card.setting else ""
         return "-".join(part for part in (card.name, domain, self.shift, setting) if part)
+
+    def load(self, *, split_seed: int = 0, root: Path | str | None = None, download: bool = True) -> "Data":
+        """The graph. Its known faults are in ``data.faults``; the caller shows them.
+
+        Args:
+            split_seed: seed of the split.
+            root: folder of raw files to look in first.
+            download: whether to fetch missing files; without it they are an error.
+        """
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*data.faults has the details")
+            return load_dataset(
+                self.dataset,
+                domain=self.domain,
+                shift=self.shift,
+                setting=self.setting,
+                split_seed=split_seed,
+                root=root,
+                download=download,
+            )
 
     def __str__(self) -> str:
         return f"{self.dataset}, {self.domain}, {self.shift}, {self.setting}"

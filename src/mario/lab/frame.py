@@ -64,12 +64,14 @@ COLUMNS = [
 # fmt: on
 """The columns of :func:`frame`. Another column is one more line here. Scores are fractions."""
 
+SCORES = [column.name for column in COLUMNS if column.dtype == "float64" and not column.name.startswith("oracle")]
+"""The columns with scores that may be shown: an oracle's are chosen on test labels."""
+
 
 def frame(results: Iterable[RunResult]) -> "DataFrame":
     """A DataFrame with one row per result and the columns of :data:`COLUMNS`.
 
     Example:
-        >>> from mario.lab.frame import frame
         >>> frame([]).columns[:4].tolist()
         ['digest', 'folder', 'dataset', 'domain']
     """

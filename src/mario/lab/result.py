@@ -9,6 +9,7 @@ from typing import Any
 from mario.errors import MarioError
 from mario.lab.from_json import from_json
 from mario.lab.spec import RunSpec
+from mario.untrusted import read_json
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class RunResult:
         curve: the scores of every checkpoint.
         environment: versions and device.
         faults: known faults of the dataset.
+        data: fingerprint of the graph with its split; ``None`` for runs before it was recorded.
         folder: where it was read from; ``None`` for one from a records file.
     """
 
@@ -105,6 +107,7 @@ class RunResult:
     curve: Sequence[CurvePoint]
     environment: Mapping[str, Any] = field(default_factory=dict)
     faults: Sequence[str] = ()
+    data: str | None = None
     folder: Path | None = field(default=None, compare=False)
 
     @property
@@ -130,6 +133,7 @@ class RunResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``result.json``."""
+        known = {} if self.data is None else {"data": self.data}
         return {
             **self.spec.facts(),
             "encoder": self.encoder,
@@ -144,8 +148,16 @@ class RunResult:
             "settings": dict(self.spec.settings),
             "environment": dict(self.environment),
             "faults": list(self.faults),
+            **known,
             "model": "last",  # model.safetensors is the last checkpoint
         }
+
+    @classmethod
+    def read(cls, folder: Path) -> "RunResult":
+        """The result in the folder of a run, or the error that explains why there is none."""
+        path = folder / "result.json"
+        written = read_json(path, "remove it, and the same command writes it again")
+        return cls.from_dict(written, str(path), folder)
 
     @classmethod
     def from_dict(cls, written: Any, where: str = "the result", folder: Path | None = None) -> "RunResult":

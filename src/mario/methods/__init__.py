@@ -6,9 +6,9 @@ of other packages are found if their module is an entry point of the group ``mar
 
 from typing import Any
 
-from mario.methods.base import REGISTRY, Method, register
+from mario.methods.base import Method
 from mario.methods.recipe import MARIO as MARIO, RELEASED, Recipe
-from mario.methods.registry import find
+from mario.methods.registry import REGISTRY, find, register
 from mario.methods.saving import load
 from mario.methods.settings import parse_setting, setting
 from mario.methods.two_view import DropAndMask, Projecting, Side, TwoView, embeddings

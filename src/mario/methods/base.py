@@ -6,63 +6,38 @@
 import dataclasses
 import os
 import shutil
-import sys
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario.encoders import ENCODERS, Encoder, Projector
-from mario.encoders.apply import EDGE_INPUTS, encode, encoder_width, takes, takes_features
+from mario.encoders.apply import encode, encoder_width, takes, takes_features
 from mario.encoders.propagation import forget
 from mario.encoders.size import MOST_LAYERS
 from mario.errors import MarioError
 from mario.graphs import check_graph, training_graph
-from mario.graphs.fingerprint import fingerprint
 from mario.graphs.paging import mapping_of, release
+from mario.graphs.rules import EDGE_DATA
 from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk, Sampler
-from mario.methods.estimator import Estimator, documented
 from mario.methods.parts import described, fresh
 from mario.methods.progress import with_progress
+from mario.methods.registry import systems
 from mario.methods.saving import save
 from mario.methods.settings import setting
+from mario.methods.with_settings import WithSettings
 from mario.training import SCHEDULES, Epoch, train
 
-REGISTRY: dict[str, type["Method"]] = {}
 _CLUSTER = 200  # nodes per cluster, about
-M = TypeVar("M", bound="Method")
-
-
-def hosts() -> list[str]:
-    """The methods that the recipe can be laid over."""
-    return sorted(name for name, cls in REGISTRY.items() if cls.host)
-
-
-def register(name: str) -> Callable[[type[M]], type[M]]:
-    """Make a method known by ``name`` to the command line, the tests and the tables."""
-
-    def keep(cls: type[M]) -> type[M]:
-        # The same class may come twice: a file that is run and imported, or collected by a test runner.
-        if name in REGISTRY and _origin(REGISTRY[name]) != _origin(cls):
-            raise MarioError(f"a method is already registered as '{name}': {REGISTRY[name].__name__}")
-        cls.name, cls.description = name, cls.__doc__ or ""
-        cls.__doc__ = documented(cls, cls.description)
-        REGISTRY[name] = cls
-        return cls
-
-    return keep
-
-
-def _origin(cls: type) -> tuple[str | None, str]:
-    return getattr(sys.modules.get(cls.__module__), "__file__", None), cls.__qualname__
 
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
-class Method(Estimator, nn.Module):
+class Method(WithSettings, nn.Module):
     """An estimator of embeddings: ``fit``, ``transform``, ``save``, ``load``.
 
     A subclass declares its hyper-parameters as fields, makes its networks in :meth:`build` and says in :meth:`step` how
@@ -150,20 +125,23 @@ class Method(Estimator, nn.Module):
             data: A graph, or a set of graphs.
             seed: Of all random numbers: first weights, batches, views, dropout.
             device: ``auto`` is a GPU if there is one.
-            folder: Where to keep checkpoints and a log. A training that was stopped resumes from there.
+            folder: Where to keep checkpoints and a log. A training that was stopped resumes from there; one with
+                another seed, other settings or another graph is refused.
             verbose: Show a progress bar with epoch, loss and time left.
             callback: Called after each epoch with an :class:`mario.training.Epoch`. If it returns ``True``, training
                 stops; over several ranks it has to return the same on all of them.
         """
         graph = self.prepare(data, seed=seed, device=device)
-        identity = {"method": self.name, "seed": seed, "nodes": graph.num_nodes}
-        identity |= {name: described(value) for name, value in self.get_params().items()}
-        identity |= {"graph": fingerprint(graph)} if folder else {}
-        epochs = train(self, graph, seed=seed, folder=Path(folder) if folder else None, identity=identity)
-        for epoch in with_progress(epochs, self.epochs) if verbose else epochs:
-            if callback is not None and callback(epoch) is True:
-                break
+        # Closed also if the callback raises: the folder must not stay locked as long as a traceback is kept.
+        with closing(train(self, graph, seed=seed, folder=Path(folder) if folder else None)) as epochs:
+            for epoch in with_progress(epochs, self.epochs) if verbose else epochs:
+                if callback is not None and callback(epoch) is True:
+                    break
         return self
+
+    def identity(self) -> dict[str, Any]:
+        """The method's name and all its settings; of modules and transforms, the names of their classes."""
+        return {"method": self.name, **{name: described(value) for name, value in self.get_params().items()}}
 
     def fit_transform(self, data: Data, **fit_arguments: Any) -> Tensor:
         """:meth:`fit`, then the embeddings of ``data``."""
@@ -187,7 +165,7 @@ class Method(Estimator, nn.Module):
         graph = in_default_type(training_graph(data) if "train_mask" in data else bare_graph(data))
         if not self.supervised and "y" in graph:
             del graph.y
-        unused = [name for name in EDGE_INPUTS if name in data and not self.uses(name)]
+        unused = [name for name in EDGE_DATA if name in data and not self.uses(name)]
         for name in unused:
             if name in graph:
                 del graph[name]
@@ -211,6 +189,7 @@ class Method(Estimator, nn.Module):
     ) -> None:
         """Make the networks with weights drawn from ``seed``, leaving torch's default generator as it was."""
         self.in_channels_, self.num_classes_, self.edge_channels_ = in_channels, num_classes, edge_channels
+        self.fitted_params_, self.seed_ = self.get_params(), seed  # `set_params` changes what the next fit uses
         for earlier in (self._modules, self._parameters, self._buffers):
             earlier.clear()  # parts of an earlier fit with other settings
         with torch.random.fork_rng(devices=[]):
@@ -242,15 +221,16 @@ class Method(Estimator, nn.Module):
         # Of a graph on disk nothing stays in memory: training may go on with batches.
         if mapping_of(graph.edge_index) is not None:
             forget(graph.edge_index)
-        for part in (graph.x, graph.edge_index):
-            release(part)
+        for key in ("x", "edge_index", *EDGE_DATA):
+            if key in graph:
+                release(graph[key])
         return z
 
     def embeddable(self, data: Data) -> Data:
         """What :meth:`embed` needs of ``data``, on the device and in the type of the model."""
         device = next((p.device for p in self.parameters()), torch.device("cpu"))
         graph = in_default_type(bare_graph(data).to(device))
-        for name in EDGE_INPUTS:
+        for name in EDGE_DATA:
             if name in graph and not self.uses(name):
                 del graph[name]
         return graph
@@ -328,10 +308,10 @@ class Method(Estimator, nn.Module):
         """Raise a :class:`MarioError` that names the methods for ``level`` if this is not one of them."""
         if level not in cls.levels:
             what = "a set of graphs" if level == "graph" else "data whose nodes are classified"
-            able = [name for name, other in REGISTRY.items() if level in other.levels]
-            able += [f"{name}+mario" for name in hosts() if name in able and name != "grace"]
             hint = "" if level == "graph" else "; torch_geometric's Batch.from_data_list makes a set of graphs"
-            raise MarioError(f"{cls.name} embeds {cls.levels[0]}s; {what} needs one of {', '.join(sorted(able))}{hint}")
+            raise MarioError(
+                f"{cls.name} embeds {cls.levels[0]}s; {what} needs one of {', '.join(sorted(systems(level)))}{hint}"
+            )
 
     def check_fitted(self) -> None:
         """Raise a :class:`MarioError` unless :meth:`fit` was called."""
@@ -341,13 +321,13 @@ class Method(Estimator, nn.Module):
 
 def bare_graph(data: Data) -> Data:
     """Features and edges alone, and for a set of graphs the graph of each node."""
-    kept = ("x", "edge_index", *EDGE_INPUTS, "batch", "ptr", "num_graphs")
+    kept = ("x", "edge_index", *EDGE_DATA, "batch", "ptr", "num_graphs")
     return Data.from_dict({key: data[key] for key in kept if key in data})
 
 
 def in_default_type(graph: Data) -> Data:
     """``graph`` with its features and edge data in torch's default type."""
-    for key in ("x", *EDGE_INPUTS):
+    for key in ("x", *EDGE_DATA):
         if key in graph:
             graph[key] = graph[key].to(torch.get_default_dtype())
     return graph

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from mario.contrast import bootstrap
 from mario.encoders.apply import encode
-from mario.methods.base import register
+from mario.methods.registry import register
 from mario.methods.settings import setting
 from mario.methods.two_view import DropAndMask, Side
 from mario.training import SCHEDULES

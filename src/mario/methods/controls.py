@@ -9,8 +9,8 @@ from torch_geometric.data import Data
 
 from mario.encoders.apply import dense
 from mario.graphs.samplers import FullGraph, Sampler
-from mario.methods.base import register
 from mario.methods.graph_level import GraphLevel
+from mario.methods.registry import register
 
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario.contrast import conditional_mi, info_nce, sketch
-from mario.methods.base import register
+from mario.methods.registry import register
 from mario.methods.settings import setting
 from mario.methods.two_view import DropAndMask, Projecting, Side
 

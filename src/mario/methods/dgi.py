@@ -8,8 +8,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.contrast import Discriminator, node_summary_loss, summarize
-from mario.methods.base import register
 from mario.methods.parts import Transform
+from mario.methods.registry import register
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView, embeddings
 from mario.views import Chain, ShuffleFeatures

@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 from mario.encoders.apply import dense, encode
 from mario.graphs.features import Features, is_wide
 from mario.graphs.subgraph import subgraph
-from mario.methods.base import register
 from mario.methods.classifier import Classifier
+from mario.methods.registry import register
 from mario.methods.settings import setting
 
 

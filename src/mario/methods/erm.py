@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 from mario.encoders.apply import takes
 from mario.errors import MarioError
 from mario.graphs.samplers import RandomWalk, Sampler
-from mario.methods.base import register
 from mario.methods.classifier import Classifier
+from mario.methods.registry import register
 from mario.methods.settings import setting
 from mario.training.streams import PRE_SAMPLES, stream
 
@@ -42,8 +42,6 @@ class ERM(Classifier):
     edge_norm: str = setting("none", choices=("none", "receiver", "sender"), help="weight messages by GraphSAINT's edge norm with the count of the receiver (its paper) or of the sender (PyG; released)")
     # fmt: on
 
-    _seed = 0  # of the subgraphs that the norms are estimated from
-
     def check_together(self) -> None:
         super().check_together()
         if self.normalizes and self.sampling != "random_walk":
@@ -56,10 +54,6 @@ class ERM(Classifier):
     def normalizes(self) -> bool:
         """Whether any of GraphSAINT's norms is used."""
         return self.node_norm or self.edge_norm != "none"
-
-    def prepare(self, data: Data, *, seed: int = 0, device: str = "auto") -> Data:
-        self._seed = seed
-        return super().prepare(data, seed=seed, device=device)
 
     def sampler(self, graph: Data) -> Sampler:
         plain = super().sampler(graph)
@@ -76,7 +70,7 @@ class ERM(Classifier):
             normalize=True,
             coverage=_COVERAGE,
             edge_norm_by="sender" if self.edge_norm == "sender" else "receiver",
-            generator=stream(self._seed, 0, 0, PRE_SAMPLES),
+            generator=stream(self.seed_, 0, 0, PRE_SAMPLES),
         )
 
     def step(self, batch: Data, generator: torch.Generator) -> dict[str, float]:

@@ -11,7 +11,8 @@ from mario.contrast import edge_reconstruction, full_reconstruction
 from mario.encoders.apply import encode
 from mario.errors import MarioError
 from mario.graphs.non_edges import sample_non_edges
-from mario.methods.base import Method, register
+from mario.methods.base import Method
+from mario.methods.registry import register
 from mario.methods.settings import setting
 
 

@@ -12,7 +12,7 @@ from mario.contrast.estimators import Names
 from mario.contrast.nce import sums_fit
 from mario.encoders import Projector
 from mario.errors import MarioError
-from mario.methods.base import register
+from mario.methods.registry import register
 from mario.methods.settings import setting
 from mario.methods.two_view import DropAndMask, Projecting, Side, embeddings
 

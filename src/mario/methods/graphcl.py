@@ -9,9 +9,9 @@ from torch_geometric.data import Data
 
 from mario.contrast import nt_xent
 from mario.encoders import Projector
-from mario.methods.base import register
 from mario.methods.graph_level import GraphLevel
 from mario.methods.parts import Transform
+from mario.methods.registry import register
 from mario.methods.settings import setting
 from mario.methods.two_view import DropAndMask, Projecting, Side, embeddings
 from mario.views import (

@@ -11,7 +11,8 @@ from torch_geometric.nn import GATConv
 from mario.contrast import scaled_cosine_error
 from mario.encoders import propagation_of
 from mario.encoders.apply import dense, encode
-from mario.methods.base import Method, register
+from mario.methods.base import Method
+from mario.methods.registry import register
 from mario.methods.settings import setting
 from mario.views import DropEdges
 
@@ -52,7 +53,8 @@ class GraphMAE(Method):
         if self.decoder == "gcn":
             self.decoder_ = nn.Linear(width, in_channels)
         elif self.decoder == "gat":
-            self.decoder_ = GATConv(width, in_channels)
+            edge_dim = self.edge_channels_ if self.uses("edge_attr") else None
+            self.decoder_ = GATConv(width, in_channels, edge_dim=edge_dim)
         else:
             self.decoder_ = nn.Sequential(nn.Linear(width, width), nn.PReLU(), nn.Linear(width, in_channels))
 
@@ -68,9 +70,7 @@ class GraphMAE(Method):
                 return {}
         else:
             scored = masked
-        loss = scaled_cosine_error(
-            self.decode(h, batch.edge_index, masked, scored, batch.get("edge_weight")), x[scored], self.exponent
-        )
+        loss = scaled_cosine_error(self.decode(h, batch, masked, scored), x[scored], self.exponent)
         loss.backward()
         return {"loss": loss.item()}
 
@@ -90,19 +90,21 @@ class GraphMAE(Method):
         corrupted[token.to(x.device)] = self.mask_token_
         return masked.to(x.device), corrupted
 
-    def decode(
-        self, h: Tensor, edge_index: Tensor, masked: Tensor, rows: Tensor, edge_weight: Tensor | None = None
-    ) -> Tensor:
-        """Features of ``rows``, reconstructed with the embeddings of ``masked`` nodes hidden from the decoder."""
+    def decode(self, h: Tensor, graph: Data, masked: Tensor, rows: Tensor) -> Tensor:
+        """Features of ``rows``, reconstructed with the embeddings of ``masked`` nodes hidden from the decoder.
+
+        The decoder uses the edge weights (``gcn``) or attributes (``gat``) of ``graph``, if the encoder does.
+        """
         rebuilt: Tensor
         if self.decoder != "mlp":
             h = h.index_fill(0, masked, 0.0)
         if self.decoder == "mlp":
             rebuilt = self.decoder_(h[rows])
         elif self.decoder == "gat":
-            rebuilt = self.decoder_(h, edge_index)[rows]
+            rebuilt = self.decoder_(h, graph.edge_index, graph.get("edge_attr"))[rows]
         else:
             # A GCN layer, P(HW) + b, as (PH)W + b: only the rows that are scored get as many columns as the features.
-            propagate = propagation_of(edge_index, h.size(0), dtype=h.dtype, edge_weight=edge_weight)
+            weight = graph.get("edge_weight")
+            propagate = propagation_of(graph.edge_index, h.size(0), dtype=h.dtype, edge_weight=weight)
             rebuilt = self.decoder_(propagate(h)[rows])
         return rebuilt

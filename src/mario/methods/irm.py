@@ -8,8 +8,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.encoders.apply import encode
-from mario.methods.base import register
 from mario.methods.erm import ERM
+from mario.methods.registry import register
 from mario.methods.settings import setting
 
 

@@ -16,7 +16,7 @@ from mario.errors import MarioError
 from mario.graphs.features import take_rows
 from mario.graphs.samplers import Sampler
 from mario.graphs.subgraph import count_nodes
-from mario.methods.base import register
+from mario.methods.registry import register
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView
 from mario.views import diffusion_block, diffusion_matrix

@@ -8,9 +8,11 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from mario.encoders.apply import drawing_from, takes_argument
+from mario.draws import drawing_from
+from mario.encoders.apply import takes_argument
 from mario.errors import MarioError
 from mario.graphs.subgraph import count_nodes
+from mario.views import View
 
 Transform = Callable[..., Data]
 """``Data`` in, ``Data`` out: a :class:`mario.views.View`, a PyG transform, or a function."""
@@ -52,9 +54,13 @@ def view_of(transform: Transform, data: Data, generator: torch.Generator | None 
     A transform with a parameter ``generator`` gets it. Others draw from torch's default generator, which is seeded for
     the call and then restored.
     """
-    named = {"generator": generator} if takes_argument(transform, "generator") else {}
-    with drawing_from(generator, data.edge_index.device):
-        view = transform(copy.copy(data), **named)
+    if isinstance(transform, View):  # which copies the graph itself
+        view = transform(data, generator)
+    elif takes_argument(transform, "generator"):
+        view = transform(copy.copy(data), generator=generator)
+    else:
+        with drawing_from(generator, data.edge_index.device):
+            view = transform(copy.copy(data))
     if not isinstance(view, Data):
         raise MarioError(f"a view must be a Data; {qualified_name(transform)} returned {type(view).__name__}")
     return view

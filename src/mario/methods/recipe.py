@@ -15,11 +15,12 @@ from mario.contrast.estimators import Names
 from mario.encoders.norm import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
-from mario.methods.base import Method, hosts, register
-from mario.methods.estimator import documented
+from mario.methods.base import Method
 from mario.methods.grace import GRACE
+from mario.methods.registry import REGISTRY, hosts, register
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView, embeddings
+from mario.methods.with_settings import documented
 from mario.views import AdversarialFeatures
 
 
@@ -81,12 +82,12 @@ class WithRecipe(TwoView):
             return super().step(batch, generator)
         alpha, beta = self.make_views(batch, generator)
         with_projector = self.conditional and self.projector_moves != "outer" and hasattr(self, "projector_")
-        figures = self._move_with_projector(alpha, beta, generator) if with_projector else {}
+        figures = self.move_with_projector(alpha, beta, generator) if with_projector else {}
         cluster = self.conditional and not with_projector
         if not self.adversarial:
             sides = self.lean_encode(alpha, generator), self.lean_encode(beta, generator)
             if cluster:
-                figures, _ = self._move_prototypes(*map(embeddings, sides))
+                figures, _ = self.move_prototypes(*map(embeddings, sides))
             loss = self.robust_loss(*sides, generator)
             loss.backward()
             return {"loss": loss.item(), **figures}
@@ -97,7 +98,7 @@ class WithRecipe(TwoView):
         if self.perturb == "both":
             if cluster:
                 with torch.no_grad():
-                    figures, _ = self._move_prototypes(*(embeddings(self.encode(v, generator)) for v in (alpha, beta)))
+                    figures, _ = self.move_prototypes(*(embeddings(self.encode(v, generator)) for v in (alpha, beta)))
             losses = adversary.ascend(
                 lambda a, b: self.robust_loss(
                     self.lean_encode(a, generator), self.lean_encode(b, generator), generator
@@ -116,7 +117,7 @@ class WithRecipe(TwoView):
             if cluster:
                 with torch.no_grad():
                     clean = embeddings(self.encode(alpha, generator))
-                figures, known = self._move_prototypes(clean, embeddings(side))
+                figures, known = self.move_prototypes(clean, embeddings(side))
                 noted.again()
             elif self.conditional:
                 known = self.cluster_of(embeddings(side))
@@ -126,7 +127,7 @@ class WithRecipe(TwoView):
             def perturbed(view: Data) -> Tensor:
                 moved = self.lean_encode(view, generator)
                 noted.again()
-                return self._less_conditional(contrast, moved, reached, known)
+                return self._minus_conditional(contrast, moved, reached, known)
 
             losses = adversary.ascend(perturbed, [alpha], generator)
             finish()
@@ -135,9 +136,9 @@ class WithRecipe(TwoView):
 
     def robust_loss(self, alpha: Side, beta: Side, generator: torch.Generator | None = None) -> Tensor:
         """L_rob = L_MI − γ·L_CMI."""
-        return self._less_conditional(lambda a: self.contrast(a, beta, generator), alpha, beta)
+        return self._minus_conditional(lambda a: self.contrast(a, beta, generator), alpha, beta)
 
-    def _less_conditional(
+    def _minus_conditional(
         self, contrast: Callable[[Side], Tensor], alpha: Side, beta: Side, clusters_beta: Tensor | None = None
     ) -> Tensor:
         if not self.conditional:
@@ -172,7 +173,7 @@ class WithRecipe(TwoView):
         return self.prototypes_.assign(z)
 
     @torch.no_grad()
-    def _move_prototypes(self, u: Tensor, v: Tensor) -> tuple[dict[str, float], Tensor]:
+    def move_prototypes(self, u: Tensor, v: Tensor) -> tuple[dict[str, float], Tensor]:
         """C ← argmin L_clu by l steps with a fixed encoder (line 4), so that Z is computed once.
 
         Returns figures for the log, and Ŷ of the second view.
@@ -181,7 +182,7 @@ class WithRecipe(TwoView):
         steps = self.prototype_steps
         return self._figures(*self.prototypes_.descend(u, v, optimizer, steps, self.prototype_tau, **self._entropy))
 
-    def _move_with_projector(self, alpha: Data, beta: Data, generator: torch.Generator) -> dict[str, float]:
+    def move_with_projector(self, alpha: Data, beta: Data, generator: torch.Generator) -> dict[str, float]:
         """The same with a projector that is trained too, as in the released code, so that Z changes."""
         with torch.no_grad():
             h_u, h_v = self.represent(alpha, generator), self.represent(beta, generator)
@@ -318,6 +319,14 @@ def Recipe(host: TwoView, **settings: Any) -> TwoView:  # noqa: N802 (it reads a
 
 
 _OVER: dict[type[Method], type[Method]] = {GRACE: MARIO}
+
+
+def __getattr__(name: str) -> Any:
+    """``COSTAWithRecipe`` and so on: pickle looks for a class in its module."""
+    for host in hosts():
+        if name == f"{REGISTRY[host].__name__}WithRecipe":
+            return with_recipe(REGISTRY[host])
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def with_recipe(host: type[Method]) -> type[Method]:

@@ -1,24 +1,58 @@
 """Methods by name."""
 
-import difflib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
-from mario.errors import MarioError
-from mario.methods.base import REGISTRY, Method, hosts
-from mario.methods.recipe import with_recipe
+from mario.errors import MarioError, nearest
+from mario.methods.with_settings import documented
+from mario.plugins import same_source
+
+if TYPE_CHECKING:
+    from mario.methods.base import Method
+
+REGISTRY: dict[str, type["Method"]] = {}
+M = TypeVar("M", bound="Method")
 
 
-def find(name: str) -> type[Method]:
-    """The class of a method by its name: ``grace``, ``mario``, or a host with the recipe, ``costa+mario``."""
+def register(name: str) -> Callable[[type[M]], type[M]]:
+    """Make a method known by ``name`` to the command line, the tests and the tables."""
+
+    def keep(cls: type[M]) -> type[M]:
+        if name in REGISTRY and not same_source(REGISTRY[name], cls):
+            raise MarioError(f"a method is already registered as '{name}': {REGISTRY[name].__name__}")
+        cls.name, cls.description = name, cls.__doc__ or ""
+        cls.__doc__ = documented(cls, cls.description)
+        REGISTRY[name] = cls
+        return cls
+
+    return keep
+
+
+def hosts() -> list[str]:
+    """The methods that the recipe can be laid over."""
+    return sorted(name for name, cls in REGISTRY.items() if cls.host)
+
+
+def find(name: str) -> type["Method"]:
+    """The class of a method by its name: ``grace``, ``mario``, or a host with the recipe, ``costa+mario``.
+
+    Example:
+        >>> from mario.methods import find
+        >>> find("costa+mario").__name__
+        'COSTAWithRecipe'
+    """
+    from mario.methods.recipe import with_recipe  # a method itself, which this registers
+
     base, plus, recipe = name.partition("+")
     if base in REGISTRY and not plus:
         return REGISTRY[base]
     if base in REGISTRY and recipe == "mario":
         return with_recipe(REGISTRY[base])
-    near = difflib.get_close_matches(name, REGISTRY, n=1)
-    meant = f"; did you mean '{near[0]}'?" if near else ""
+    meant = nearest(name, REGISTRY)
     over = ", ".join(hosts())
     raise MarioError(
-        f"there is no method '{name}'; there are {', '.join(sorted(REGISTRY))}, and HOST+mario over {over}{meant}"
+        f"there is no method '{name}'; there are {', '.join(sorted(REGISTRY))}, and HOST+mario over {over}"
+        f"{meant and f'; {meant}'}"
     )
 
 

@@ -13,10 +13,11 @@ from mario.encoders.apply import encode
 from mario.encoders.norm import NotedStatistics
 from mario.errors import MarioError
 from mario.graphs.csr import CSR
-from mario.graphs.subgraph import count_nodes, csr as sparse_csr, select_rows
+from mario.graphs.sparse import csr as sparse_csr, row_of_entries, select_rows
+from mario.graphs.subgraph import count_nodes
 from mario.graphs.walks import draw_distinct, random_step
-from mario.methods.base import register
 from mario.methods.parts import Transform, check_same_nodes, view_of
+from mario.methods.registry import register
 from mario.methods.settings import setting
 from mario.methods.two_view import DropAndMask, Projecting, Side, embeddings
 from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures
@@ -108,11 +109,8 @@ class RoSA(Projecting, DropAndMask):
     def _changed(self, view: Data, by: Transform, generator: torch.Generator | None) -> Data:
         """``view`` with other features and edges. What has one row per root could be taken for edges by ``by``."""
         bare = Data(x=view.x, edge_index=view.edge_index, num_nodes=view.nodes.numel())
-        if self.views is None:
-            changed = by(bare, generator)
-        else:
-            changed = view_of(by, bare, generator)
-            check_same_nodes(changed, bare, by)
+        changed = view_of(by, bare, generator)
+        check_same_nodes(changed, bare, by)
         view.x, view.edge_index = changed.x, changed.edge_index
         return view
 
@@ -255,7 +253,7 @@ def _search(csr: CSR, sources: Tensor) -> Tensor:
 def _search_within(csr: CSR, nodes: Tensor) -> Tensor:
     """Breadth-first distances [B, K, K] between the nodes of a row along edges between nodes of that row."""
     population = csr.starts.numel() - 1
-    rows = torch.arange(population, device=nodes.device).repeat_interleave(csr.starts.diff())
+    rows = row_of_entries(csr.starts)
     known = torch.cat([rows * population + csr.others, rows.new_full((1,), population**2)])
     pairs = nodes.unsqueeze(2) * population + nodes.unsqueeze(1)
     same = (nodes.unsqueeze(2) == nodes.unsqueeze(1)).float()

@@ -1,22 +1,32 @@
 """Models in files: weights and settings in one safetensors file, from which no code is ever run."""
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors.torch import save_file
+import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import (
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from torch.nn.parameter import is_lazy
 
-from mario.encoders.size import count_weights
 from mario.errors import MarioError
-from mario.files import write_whole
+from mario.files import write_tensors
 from mario.methods.parts import PARTS, Transform, described, is_object, match
+from mario.methods.registry import find
+from mario.methods.settings import check_value
 from mario.untrusted import open_file, read_safetensors
 
 if TYPE_CHECKING:
     from mario.methods.base import Method
 
-_SMALL = 10**8  # weights: a network that is built at once on any machine
+_SPARE = 2**20  # numbers; a network of fewer does no harm
+_REGISTRATIONS = (register_module_parameter_registration_hook, register_module_module_registration_hook)
 
 
 def save(model: "Method", path: Path) -> None:
@@ -24,7 +34,7 @@ def save(model: "Method", path: Path) -> None:
     if "name" not in vars(type(model)):
         known = f", not as {model.name!r}, which is another class" if model.name else ""
         raise MarioError(f'register {type(model).__name__} to save it: @register("a-name") above the class{known}')
-    params = model.get_params()
+    params = model.fitted_params_
     header = {
         "method": model.name,
         "settings": {name: value for name, value in params.items() if not is_object(value)},
@@ -35,7 +45,7 @@ def save(model: "Method", path: Path) -> None:
     }
     # Copies, as safetensors refuses tensors that share memory, such as a weight with two names.
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
-    write_whole(path, lambda name: save_file(tensors, name, {"mario": json.dumps(header)}))
+    write_tensors(path, tensors, {"mario": json.dumps(header)})
 
 
 def load(
@@ -68,21 +78,20 @@ def load(
         ...     mario.load(f"{folder}/model.safetensors", encoder=GCN(4, 16, num_layers=2)).transform(data).shape
         torch.Size([700, 16])
     """
-    from mario.methods.registry import find  # which imports this
-
     path = Path(path)
     header, tensors = _read(path)
-    for name, kind in (("method", str), ("settings", dict), ("parts", dict)):
-        if not isinstance(header.get(name), kind):
-            raise _other_version(path, MarioError(f"its header has no {name}"))
     try:
-        given = _given(header["parts"], {"encoder": encoder, "projector": projector, "views": views})
-        model = find(header["method"]).from_settings({**header["settings"], **given})
-        shape = {"num_classes": header["num_classes"], "edge_channels": header["edge_channels"]}
-        in_channels = header["in_channels"]
-    except (KeyError, TypeError) as error:
+        if not isinstance(header["method"], str):
+            raise TypeError(f"method is {header['method']!r}")
+        method, saved = find(header["method"]), dict(header["parts"])
+        given = _given(method, saved, {"encoder": encoder, "projector": projector, "views": views})
+        model = method.from_settings({**header["settings"], **given})
+        in_channels, shape = header["in_channels"], {name: header[name] for name in ("num_classes", "edge_channels")}
+        _check_sizes(model, {"in_channels": in_channels, **shape}, tensors)
+    except MarioError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
         raise _other_version(path, error) from None
-    _check_asked(path, model, in_channels, shape, tensors)
     model.place(in_channels, **shape, device=device)
     try:
         model.load_state_dict(tensors)
@@ -99,33 +108,66 @@ def load(
     return model
 
 
+def _check_sizes(model: "Method", shape: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Raise a TypeError if the networks that a header asks for are larger than the weights that come with it.
+
+    They are built on torch's meta device, which takes no memory for them; :meth:`Method.place` builds them again.
+    """
+    if wrong := [f"{name} is {size!r}" for name, size in shape.items() if type(size) is not int or size < 0]:
+        raise TypeError(wrong[0])
+    there = sum(tensor.numel() for tensor in tensors.values())
+    most = max((size for tensor in tensors.values() for size in tensor.shape), default=0)
+    if wrong := [f"{name} is {size}" for name, size in shape.items() if size > most + _SPARE]:
+        raise TypeError(f"{wrong[0]}, but no weight is that large")
+    parts = 1000 + 20 * len(tensors)
+    model.in_channels_, model.num_classes_, model.edge_channels_ = shape.values()
+    try:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"), _at_most(parts):
+            model.build(model.in_channels_, model.num_classes_)
+    except Exception as error:
+        if "meta" in str(error):  # a module that computes with numbers while it is made
+            return
+        if isinstance(error, MarioError):
+            raise
+        raise TypeError(str(error) or type(error).__name__) from None
+    due = sum(part.numel() for part in (*model.parameters(), *model.buffers()) if not is_lazy(part))
+    if due > 2 * there + _SPARE:
+        raise TypeError(f"it asks for a network of {due:,} numbers and holds {there:,}")
+
+
+@contextmanager
+def _at_most(parts: int) -> Iterator[None]:
+    """End the making of networks in this thread after ``parts`` parameters and modules."""
+    mine, made = threading.get_ident(), 0
+
+    def count(*_: object) -> None:
+        nonlocal made
+        made += threading.get_ident() == mine
+        if made > parts:
+            raise TypeError(f"it asks for a network of more than {parts:,} parts")
+
+    hooks = [register(count) for register in _REGISTRATIONS]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    if path.is_dir():
+        raise MarioError(f"{path} is a folder; pass the file that save wrote, such as a run's model.safetensors")
     open_file(path).close()  # its errors say it better
     try:
-        header, tensors = read_safetensors(path, "mario")
+        return read_safetensors(path, "mario")
     except MarioError as error:
         raise MarioError(f"{path} is not a model that mario wrote, or it is damaged ({error})") from None
-    if not isinstance(header, dict):
-        raise MarioError(f"{path} is not a model that mario wrote: its header is not an object")
-    return header, tensors
 
 
-def _check_asked(
-    path: Path, model: "Method", in_channels: Any, shape: dict[str, Any], tensors: dict[str, Tensor]
-) -> None:
-    """A file must hold the weights of the networks that it asks for."""
-    for name, value in {"in_channels": in_channels, **shape}.items():
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
-            raise MarioError(f"{path} is damaged: its header has {name} = {value!r}")
-    there = sum(tensor.numel() for tensor in tensors.values())
-    asked = count_weights([in_channels] + [model.hidden_channels] * model.num_layers)
-    if isinstance(model.encoder, str) and asked > 8 * there + _SMALL:  # some methods have narrower encoders, or none
-        raise MarioError(f"{path} is damaged: its header asks for {asked:,} weights, and it holds {there:,} numbers")
-
-
-def _given(saved: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The objects to use as settings; those of the file and those of the caller must be the same."""
+def _given(method: type["Method"], saved: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The objects to use as settings; those of the file and those of the caller must be of the same classes."""
     assert given.keys() == set(PARTS)
+    fields = {field.name: field for field in method.fields()}
     for name, value in given.items():
         if value is None and name in saved:
             raise MarioError(
@@ -135,7 +177,8 @@ def _given(saved: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
         if value is not None and name not in saved:
             raise MarioError(f"the model was saved without {name} of its own: leave {name}= out of mario.load")
         if value is not None:
-            match(name, value, saved[name])
+            given[name] = check_value(fields[name], value)
+            match(name, given[name], saved[name])
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -42,6 +42,15 @@ def setting(
         check: For values of other types: a function of the field's name and the value, which returns the value to
             keep or raises a :class:`MarioError`. It replaces all other checks.
         help: One line that says what the setting is.
+
+    Example:
+        >>> import mario
+        >>> @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+        ... class Weighted(mario.GRACE):
+        ...     weight: float = setting(1.0, low=0.0, search=(0.5, 1.0), help="weight of a term")
+        >>> Weighted(weight=-1)
+        Traceback (most recent call last):
+        mario.errors.MarioError: weight must be at least 0.0, got -1.0
     """
     facts = {"low": low, "high": high, "choices": choices, "search": search, "check": check, "help": help}
     return dataclasses.field(default=default, metadata=facts)

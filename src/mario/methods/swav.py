@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mario.contrast import Prototypes, sinkhorn, swapped_prediction
 from mario.encoders import Projector
-from mario.methods.base import register
+from mario.methods.registry import register
 from mario.methods.settings import setting
 from mario.methods.two_view import DropAndMask, Projecting, Side, embeddings
 

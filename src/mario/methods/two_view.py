@@ -51,12 +51,9 @@ class TwoView(Method):
 
     def make_views(self, batch: Data, generator: torch.Generator | None = None) -> tuple[Data, Data]:
         """G_α and G_β."""
-        if self.views is None:
-            first, second = self.own_views(batch)
-            return first(batch, generator), second(batch, generator)
-        first, second = self.views
+        first, second = self.views or self.own_views(batch)
         alpha, beta = view_of(first, batch, generator), view_of(second, batch, generator)
-        if "batch" not in batch:
+        if self.views is not None and "batch" not in batch:
             check_same_nodes(alpha, batch, first)
             check_same_nodes(beta, batch, second)
         return alpha, beta
@@ -166,22 +163,20 @@ class Projecting(TwoView):
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
+        width = self.projected_channels_ = self.out_channels_
         if isinstance(self.projector, nn.Module):
             self.projector_ = self.reduced(fresh(self.projector))
+            self.projected_channels_ = projector_width(self.projector_, width)
         elif self.projector == "linear":
-            self.projector_ = nn.Linear(self.out_channels_, self.out_channels_)
+            self.projector_ = nn.Linear(width, width)
         elif self.projector == "identity":
             self.projector_ = nn.Identity()
         else:
             self.projector_ = self.reduced(self.own_projector())
-        given = isinstance(self.projector, nn.Module)
-        self.projected_channels_ = projector_width(self.projector_, self.out_channels_) if given else self.out_channels_
 
     def project(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        if isinstance(self.projector, nn.Module):
-            z: Tensor = run(self.projector_, h, generator=generator)
-        else:
-            z = self.projector_(h)
+        given = isinstance(self.projector, nn.Module)
+        z: Tensor = run(self.projector_, h, generator=generator) if given else self.projector_(h)
         return z
 
     @property

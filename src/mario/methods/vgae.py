@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from mario.encoders.apply import encode, takes
-from mario.methods.base import register
 from mario.methods.gae import GAE
+from mario.methods.registry import register
 from mario.methods.settings import setting
 
 _LARGEST_LOG_STD = 10.0  # as in PyG: e^10 is far beyond any useful posterior, and its square is still finite
@@ -54,13 +54,12 @@ class VGAE(GAE):
 
     def posterior(self, data: Data, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation of q, one row per node."""
-        if isinstance(self.encoder, nn.Module):
-            h = encode(self.encoder_, data, generator)
-            mean, log_std = self.mean_(h), self.log_std_(h)
+        shared = copy.copy(data)
+        if hasattr(self, "encoder_"):
+            shared.x = encode(self.encoder_, data, generator)
+        if isinstance(self.mean_, nn.Linear):
+            mean, log_std = self.mean_(shared.x), self.log_std_(shared.x)
         else:
-            shared = copy.copy(data)
-            if self.num_layers > 1:
-                shared.x = encode(self.encoder_, data, generator)
             mean, log_std = encode(self.mean_, shared), encode(self.log_std_, shared)
         return mean, log_std.clamp(max=_LARGEST_LOG_STD)
 

@@ -8,16 +8,16 @@ while runs are missing in one of its cases that has data.
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mario.lab.statistics.paired import holm
 from mario.lab.studies.collect import Collected, CollectedCase, labeled_frame
 from mario.lab.studies.read import find_study
-from mario.lab.studies.study import PAPER, Study, StudyCase
+from mario.lab.studies.study import PAPER, StudyCase
 from mario.report.convergence import convergence
 from mario.report.tables.entries import LEVEL, Entry, entries
 from mario.report.tables.pooled import Pooled, once, pool, reachable
@@ -27,7 +27,22 @@ if TYPE_CHECKING:
 
 HELD, NOT_SHOWN, CONTRADICTED, NOT_RUN = VERDICTS = ("held", "not shown", "contradicted", "not run")
 OTHERS = "others"
-GROUPS = ("group", "groups")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Listed:
+    """An entry of ``claims.toml``, whose head describes the keys."""
+
+    name: str
+    claim: str
+    said: str
+    where: str
+    studies: tuple[str, ...]
+    compare: tuple[tuple[str, str], ...]
+    datasets: tuple[str, ...] = ()
+    score: str = "ood_test"
+    less: bool = False
+    each: Literal["", "case", "group", "groups"] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +79,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
+class Claim(_Listed):
     """A claim, what the paper says and where, and the comparisons that test it on ``score``.
 
     ``possible`` counts the comparisons with enough pairs to be significant if all had one sign; if it is 0, the claim
@@ -74,12 +89,6 @@ class Claim:
     and its host the settings in which they differ.
     """
 
-    name: str
-    claim: str
-    said: str
-    where: str
-    score: str
-    studies: tuple[str, ...]
     comparisons: tuple[Comparison, ...]
     possible: int
     quick: bool
@@ -100,89 +109,89 @@ class Claim:
         return HELD if verdicts == {HELD} and not self.lacking else NOT_SHOWN
 
 
-def claims(collected: Iterable[Collected]) -> list[Claim]:
+def claims(collected: Iterable[Collected], *, whole: bool = True) -> list[Claim]:
     """Every claim of ``claims.toml``, in order, judged by these studies.
 
+    Without ``whole``, a claim can hold before all runs of the paper's studies are done.
+
     Example:
-        >>> from mario.report import claims
         >>> [(claim.name, claim.verdict) for claim in claims([])][:2]
         [('mario-above-grace', 'not run'), ('mario-above-grace-everywhere', 'not run')]
     """
     studies = list(collected)
     of_study = {one.plan.study: entries(one) for one in studies}
-    return [
-        _claim(entry, [one for one in studies if one.plan.study in entry["studies"]], of_study) for entry in _listed()
-    ]
+    found = {listed: [one for one in studies if one.plan.study in listed.studies] for listed in _listed()}
+    return [_claim(listed, of_claim, of_study, whole) for listed, of_claim in found.items()]
 
 
 @cache
-def _listed() -> list[dict[str, Any]]:
+def _listed() -> tuple[_Listed, ...]:
     text = resources.files("mario.report").joinpath("claims.toml").read_text(encoding="utf-8")
-    listed: list[dict[str, Any]] = tomllib.loads(text)["claim"]
-    return listed
+    return tuple(
+        _Listed(**{key: _tuples(value) for key, value in found.items()}) for found in tomllib.loads(text)["claim"]
+    )
 
 
-def _claim(listed: Mapping[str, Any], studies: Sequence[Collected], of_study: Mapping[str, Sequence[Entry]]) -> Claim:
-    score, less = listed.get("score", "ood_test"), listed.get("less", False)
-    cases = _cases(studies, listed.get("datasets", ()))
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _claim(
+    listed: _Listed, studies: Sequence[Collected], of_study: Mapping[str, Sequence[Entry]], whole: bool
+) -> Claim:
+    cases = _cases(studies, listed.datasets)
     runs = once(labeled_frame(run for of_case in cases.values() for case in of_case for run in case.runs))
     here = [entry for one in studies for entry in of_study[one.plan.study] if entry.case.name in cases]
     absent = {name for name, of_case in cases.items() if of_case[0].missing and not any(case.runs for case in of_case)}
     rising = {(case.case, label) for one in studies for case in convergence(one.frame) for label in case.rising}
     found, lacking = [], dict[str, None]()
-    for label, against in _compared(listed["compare"], here):
-        whole = pool(runs, label, against, score=score)
-        there = whole.pairs if whole else {}
+    for label, against in _compared(listed.compare, here):
+        everywhere = pool(runs, label, against, score=listed.score)
+        there = everywhere.pairs if everywhere else {}
         short = [
             name
-            for name, case in _asked(listed, label, against).items()
+            for name, case in (_asked(listed, label, against) if whole else {}).items()
             if name not in absent and there.get(name, 0) < _pairs_asked(studies, case, label, against)
         ]
         lacking |= dict.fromkeys(short)
-        parts = [[name] for name in cases] if listed.get("each") == "case" else [list(cases)]
+        parts = [[name] for name in cases] if listed.each == "case" else [list(cases)]
         for part in parts:
             of_part = runs[runs["case"].isin(part)]
-            pooled = pool(of_part, label, against, score=score)
+            pooled = pool(of_part, label, against, score=listed.score)
+            grouped = listed.each in ("group", "groups")
             found.append(
-                {
-                    "label": label,
-                    "against": against,
-                    "case": part[0] if len(parts) > 1 else None,
-                    "pooled": pooled,
-                    "less": less,
-                    "paper": _paper(here, label, against, pooled.cases if pooled else (), score),
-                    "groups": _groups(of_part, label, against, less) if listed.get("each") in GROUPS else None,
-                    "every_group": listed.get("each") == "group",
-                    "lacking": tuple(name for name in short if len(parts) == 1 or name == part[0]),
-                }
+                Comparison(
+                    label=label,
+                    against=against,
+                    case=part[0] if len(parts) > 1 else None,
+                    pooled=pooled,
+                    p_holm=None,
+                    less=listed.less,
+                    paper=_paper(here, label, against, pooled.cases if pooled else (), listed.score),
+                    groups=_groups(of_part, label, against, listed.less) if grouped else None,
+                    every_group=listed.each == "group",
+                    lacking=tuple(name for name in short if len(parts) == 1 or name == part[0]),
+                )
             )
-    tests = [one["pooled"].test if one["pooled"] else None for one in found]
+    tests = [one.pooled.test if one.pooled else None for one in found]
     adjusted = holm([test.p_wilcoxon if test else None for test in tests])
+    rows = dict.fromkeys(row for one in found for row in (one.label, one.against))
+    pairs = dict.fromkeys((one.label, one.against) for one in found)
+    still = {row: tuple(name for name in cases if (name, row) in rising) for row in rows}
+    apart = {pair: _apart(runs, *pair) for pair in pairs}
     return Claim(
-        **{key: listed[key] for key in ("name", "claim", "said", "where")},
-        score=score,
-        studies=tuple(listed["studies"]),
-        comparisons=tuple(Comparison(**one, p_holm=p) for one, p in zip(found, adjusted, strict=True)),
+        **vars(listed),
+        comparisons=tuple(replace(one, p_holm=p) for one, p in zip(found, adjusted, strict=True)),
         possible=reachable(tests, LEVEL),
         quick=any(one.plan.quick for one in studies),
         lacking=tuple(lacking),
         absent=tuple(sorted(absent)),
-        rising={
-            row: tuple(name for name in cases if (name, row) in rising)
-            for row in dict.fromkeys(row for one in found for row in (one["label"], one["against"]))
-            if any((name, row) in rising for name in cases)
-        },
-        apart={
-            pair: names
-            for pair in dict.fromkeys((one["label"], one["against"]) for one in found)
-            if (names := _apart(runs, *pair))
-        },
+        rising={row: names for row, names in still.items() if names},
+        apart={pair: names for pair, names in apart.items() if names},
     )
 
 
-@cache
-def _paper_study(name: str) -> Study:
-    return find_study(name)
+_paper_study = cache(find_study)
 
 
 def _pairs_asked(studies: Iterable[Collected], case: StudyCase, label: str, against: str) -> int:
@@ -192,14 +201,14 @@ def _pairs_asked(studies: Iterable[Collected], case: StudyCase, label: str, agai
     return len(of_row[0] & of_row[1]) if all(of_row) else len(case.schedule.pairs)
 
 
-def _asked(listed: Mapping[str, Any], label: str, against: str) -> dict[str, StudyCase]:
+def _asked(listed: _Listed, label: str, against: str) -> dict[str, StudyCase]:
     """The cases of the paper's studies that have both rows."""
     return {
         case.name: case
-        for name in listed["studies"]
+        for name in listed.studies
         if name in PAPER
         for study in [_paper_study(name)]
-        for case in study.kept_cases(listed.get("datasets", ()))
+        for case in study.kept_cases(listed.datasets)
         if {label, against} <= {row.label for row in study.rows_of(case)}
     }
 

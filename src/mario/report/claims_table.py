@@ -91,7 +91,6 @@ def tally(claims: Sequence[Claim]) -> str:
     """How many claims were held, not shown, contradicted and not run, in one sentence.
 
     Example:
-        >>> from mario.report.claims_table import tally
         >>> tally([])
         'Of 0 claims, 0 held, 0 were not shown, 0 were contradicted and 0 were not run.'
     """

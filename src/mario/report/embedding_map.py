@@ -11,8 +11,6 @@ def tsne(z: Any, *, random_state: int = 0) -> np.ndarray:
     """Two coordinates per row: scikit-learn's t-SNE with PCA initialization and perplexity 30, or less for few rows.
 
     Example:
-        >>> import numpy as np
-        >>> from mario.report.embedding_map import tsne
         >>> tsne(np.random.default_rng(0).normal(size=(20, 5))).shape
         (20, 2)
     """

@@ -16,7 +16,6 @@ def render(template: str, **values: Any) -> Markup:
     """Fill ``templates/{template}.html.j2`` with ``values``.
 
     Example:
-        >>> from mario.report.html import render
         >>> from mario.report.tables.table import TableColumn, Table
         >>> table = Table(name="mine", title="<script>", columns=(TableColumn(head="method"),), lines=())
         >>> "&lt;script&gt;" in render("table", table=table)

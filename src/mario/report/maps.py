@@ -15,7 +15,8 @@ from mario.errors import MarioError, RunFailedError
 from mario.evaluation import SETS
 from mario.files import write_whole
 from mario.lab.presets import split_settings
-from mario.lab.runs.execute import load_data, make_probe, probe_seed, result_of
+from mario.lab.result import RunResult
+from mario.lab.runs.execute import load_data, make_probe, probe_seed
 from mario.lab.studies.collect import CollectedCase
 from mario.lab.studies.plan import Plan
 from mario.methods import load
@@ -49,6 +50,11 @@ class MapData:
     unit: str
 
     @property
+    def ood(self) -> np.ndarray:
+        """Whether each node is out of distribution."""
+        return np.isin(self.split, [place for place, name in enumerate(SETS) if name.startswith("ood")])
+
+    @property
     def total(self) -> int:
         """How many nodes the sets hold, on the map or not."""
         return int(self.counts.sum())
@@ -62,9 +68,8 @@ def map_of(folder: Path, root: Path | None = None, max_nodes: int = 2000) -> Map
 
     Example:
         >>> import tempfile
-        >>> from mario.lab.case import Case
-        >>> from mario.lab.runs.execute import finish, load_data
-        >>> from mario.lab.spec import RunSpec
+        >>> from mario.lab import Case, RunSpec
+        >>> from mario.lab.runs.execute import finish
         >>> given = {"epochs": 1, "checkpoints": 1, "hidden_channels": 8}
         >>> spec = RunSpec.plan(Case.find("good-cbas"), "random-init", given=given)
         >>> folder = Path(tempfile.mkdtemp()) / spec.digest
@@ -129,7 +134,7 @@ def _key(model: Path, max_nodes: int) -> str:
 
 
 def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
-    result = result_of(folder)
+    result = RunResult.read(folder)
     spec = result.spec
     if not (folder / "model.safetensors").is_file():
         raise MarioError(
@@ -191,7 +196,6 @@ def points(found: MapData) -> dict[str, Any]:
     """The map as plain lists for JSON; the longer side of the plane goes from 0 to 10,000.
 
     Example:
-        >>> from mario.report.maps import MapData, points
         >>> one = np.zeros(2, dtype=int)
         >>> xy = np.array([[-30.0, 0.0], [10.0, 4.0]])
         >>> some = MapData(one, xy, one, one, one, one, np.array([[2]]), np.array([[1]]), "node")

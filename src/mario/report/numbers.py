@@ -8,7 +8,6 @@ def metric_title(name: str) -> str:
     """A metric as tables and axes name it.
 
     Example:
-        >>> from mario.report.numbers import metric_title
         >>> metric_title("roc_auc")
         'ROC-AUC'
     """
@@ -19,7 +18,6 @@ def counted(n: int, what: str) -> str:
     """A number with its noun.
 
     Example:
-        >>> from mario.report.numbers import counted
         >>> counted(1, "run"), counted(2, "study"), counted(0, "run")
         ('1 run', '2 studies', '0 runs')
     """
@@ -32,7 +30,6 @@ def percent(summary: Summary | None) -> str:
 
     Example:
         >>> from mario.lab.statistics.paired import summarize
-        >>> from mario.report.numbers import percent
         >>> percent(summarize([0.9, 0.92])), percent(summarize([0.9])), percent(None)
         ('91.00 ± 1.41', '90.00', '–')
     """
@@ -45,7 +42,6 @@ def points(fraction: float) -> str:
     """A difference in percentage points with its sign, and with a minus sign instead of a hyphen.
 
     Example:
-        >>> from mario.report.numbers import points
         >>> points(0.0264), points(-0.01), points(0.0)
         ('+2.64', '−1.00', '0.00')
     """
@@ -58,7 +54,6 @@ def interval(test: Paired) -> str:
 
     Example:
         >>> from mario.lab.statistics.paired import paired
-        >>> from mario.report.numbers import interval
         >>> interval(paired([0.9] * 5, [0.8] * 5)), interval(paired([0.9] * 3, [0.8] * 3))
         ('+10.00 to +10.00', '–')
     """
@@ -69,7 +64,6 @@ def p_value(p: float | None) -> str:
     """A p-value to three decimals, never as zero.
 
     Example:
-        >>> from mario.report.numbers import p_value
         >>> p_value(0.0312), p_value(0.00002), p_value(None)
         ('0.031', '< 0.001', '–')
     """
@@ -82,21 +76,7 @@ def p_equals(p: float | None) -> str:
     """A p-value as a sentence has it.
 
     Example:
-        >>> from mario.report.numbers import p_equals
         >>> p_equals(0.0312), p_equals(0.00002), p_equals(None)
         ('p = 0.031', 'p < 0.001', 'no test')
     """
     return "no test" if p is None else f"p = {p_value(p)}".replace("= <", "<")
-
-
-def to_md(text: str) -> str:
-    """``text`` in one line, escaped for a cell of a Markdown table.
-
-    Example:
-        >>> from mario.report.numbers import to_md
-        >>> to_md("a|b <c>")
-        'a\\\\|b &lt;c>'
-    """
-    for mark in ("\\", "|", "*", "<", "`"):
-        text = text.replace(mark, "&lt;" if mark == "<" else "\\" + mark)
-    return text.replace("\n", " ")

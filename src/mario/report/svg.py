@@ -2,8 +2,9 @@
 
 import io
 import re
-from html import escape
 from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,6 +46,12 @@ _STYLE = {
     "legend.frameon": False,
 }
 
+# What an <svg> tag ends with, and the labels that it begins with; Markup escapes the values.
+_LABELS = Markup(
+    ' style="--inches: {inches}" role="img" aria-labelledby="{prefix}-title {prefix}-desc">'
+    '<title id="{prefix}-title">{title}</title><desc id="{prefix}-desc">{description}</desc>'
+)
+
 
 def style(name: str) -> dict[Any, Any]:
     """Settings for ``matplotlib.rc_context``, under which a figure is drawn; `to_svg` uses them too."""
@@ -76,9 +83,5 @@ def to_svg(figure: "Figure", *, name: str, title: str, description: str) -> str:
     # Without width and height the drawing fills its container and keeps its proportions by the viewBox.
     head, body = text.split(">", 1)
     head = re.sub(r'\s(width|height)="[^"]*"', "", head)
-    return (
-        f'{head} style="--inches: {figure.get_figwidth():g}" role="img" '
-        f'aria-labelledby="{prefix}-title {prefix}-desc">'
-        f'<title id="{prefix}-title">{escape(title)}</title>'
-        f'<desc id="{prefix}-desc">{escape(description)}</desc>{body.strip()}'
-    )
+    labels = _LABELS.format(prefix=prefix, inches=f"{figure.get_figwidth():g}", title=title, description=description)
+    return f"{head}{labels}{body.strip()}"

@@ -1,21 +1,21 @@
 """Checkpoints: one file with everything needed to resume after a kill."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from mario.errors import MarioError
-from mario.files import write_whole
+from mario.files import remove_parts, write_tensors
 from mario.untrusted import read_safetensors
 
-# 2: randomness is a function of the step (1 kept the state of a generator).
-FORMAT = 2
+# 3: every checkpoint has its identity. 2: randomness is a function of the step (1 kept the state of a generator).
+FORMAT = 3
 
 
 @dataclass
@@ -65,19 +65,16 @@ class Checkpoint:
     def save(self, folder: Path) -> None:
         """Write ``folder/STEP.safetensors``, then remove all but the newest two."""
         position = {"format": FORMAT, "step": self.step, "records": self.records, "extra": self.extra}
-        header = {"mario": json.dumps(position)}
-        write_whole(folder / f"{self.step:09d}.safetensors", lambda name: save_file(self.tensors, name, header))
-        for old in sorted(folder.glob("*.safetensors"))[:-2]:
+        write_tensors(folder / f"{self.step:09d}.safetensors", self.tensors, {"mario": json.dumps(position)})
+        for old in checkpoint_files(folder)[:-2]:
             old.unlink(missing_ok=True)
-        for part in folder.glob(".*.part"):
-            part.unlink(missing_ok=True)  # left by a kill in the middle of a write
+        remove_parts(folder)
 
     @classmethod
     def newest(cls, folder: Path) -> "Checkpoint | None":
         """The newest readable checkpoint; ``None`` if there are no checkpoints."""
-        files = sorted(folder.glob("*.safetensors"), reverse=True)
         faults = []
-        for file in files:
+        for file in reversed(checkpoint_files(folder)):
             try:
                 header, tensors = read_safetensors(file, "mario")
                 found = cls(header["step"], tensors, header["records"], header["extra"])
@@ -95,3 +92,9 @@ class Checkpoint:
                 "no checkpoint can be read (" + "; ".join(faults) + f"). Remove {folder} to start this run again"
             )
         return None
+
+
+def checkpoint_files(folder: Path) -> list[Path]:
+    """The checkpoints in ``folder``, oldest first. Files with other names are not ours."""
+    named = (file for file in folder.glob("*.safetensors") if re.fullmatch(r"[0-9]{9,}", file.stem))
+    return sorted(file for file in named if file.is_file())

@@ -1,9 +1,10 @@
 """The training loop."""
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,11 +16,13 @@ from torch_geometric.data import Data
 from mario import ranks
 from mario.encoders.norm import BatchNorm
 from mario.errors import MarioError, RunFailedError
+from mario.files import locked, remove_parts
+from mario.graphs.fingerprint import fingerprint
 from mario.graphs.samplers import FullGraph, Sampler
 from mario.graphs.subgraph import count_nodes
 from mario.training.log import Log
 from mario.training.prefetch import Batches
-from mario.training.progress import Progress
+from mario.training.progress import Progress, numerics
 from mario.training.schedule import learning_rate_factor
 from mario.training.streams import DIAGNOSTICS, STEP, stream
 
@@ -29,9 +32,11 @@ Figures = dict[str, float]
 class Trainable(Protocol):
     """What the loop needs from a method.
 
-    With several ranks, two optional attributes matter. ``gather``: the loss is already that of all ranks, so gradients
-    are summed; without it they are averaged. ``local_statistics``: steps may differ between ranks, for example end
-    early without labels, so batch norm must not wait for other ranks; the default is the value of ``supervised``.
+    ``identity()`` is optional: the method's name and settings, by which checkpoints of another training are refused.
+    With several ranks, two more optional attributes matter. ``gather``: the loss is already that of all ranks, so
+    gradients are summed; without it they are averaged. ``local_statistics``: steps may differ between ranks, for
+    example end early without labels, so batch norm must not wait for other ranks; the default is the value of
+    ``supervised``.
     """
 
     epochs: int
@@ -62,6 +67,8 @@ class Epoch:
     """Since training began, including the time before a resume."""
     cpu_seconds: float = 0.0
     """Of this process and all its threads, including the time before a resume."""
+    environments: Sequence[dict[str, Any]] = ()
+    """Versions, threads and device, which may change the last bits; more than one entry after a resume under others."""
 
 
 def pauses(epochs: int, checkpoints: int) -> list[int]:
@@ -85,18 +92,55 @@ def train(
     save_every: float = 60.0,
     identity: dict[str, Any] | None = None,
     prefetch: bool = True,
-) -> Iterator[Epoch]:
+) -> Generator[Epoch, None, None]:
     """Train ``method`` on ``graph``; each item taken from the iterator is one epoch.
 
     With a ``folder``, the loop keeps ``folder/checkpoint`` and ``folder/log.jsonl``. If it finds a checkpoint there, it
     first yields the pauses already done, with their records, and continues from it; the final weights are equal to the
     bit to those of an uninterrupted run, on a CPU with the same number of threads. It writes a checkpoint at each pause
-    and every ``save_every`` seconds, and refuses a checkpoint of another ``identity``. With ``prefetch`` sampled
-    batches are drawn in the background, which changes no bit.
+    and every ``save_every`` seconds. With ``prefetch`` sampled batches are drawn in the background, which changes no
+    bit.
+
+    A checkpoint is refused if it is of another method, seed, graph, number type or number of ranks, or differs in what
+    the caller adds to that ``identity``. If it was written with another number of threads, version or device, the loop
+    warns and continues. Only one process at a time can train in a folder.
 
     With several ranks, each draws its own batches and all take the same steps; rank 0 keeps the folder. Every rank has
     to consume all items.
     """
+    assert isinstance(method, nn.Module)
+    with ExitStack() as held:
+        if folder:
+            identity = _identity(method, graph, seed, identity or {})
+            ranks.first(partial(_take, folder, held))
+        yield from _epochs(method, graph, seed, folder, checkpoints, save_every, identity, prefetch)
+
+
+def _take(folder: Path, held: ExitStack) -> None:
+    """Lock ``folder`` against other trainings, and remove what a killed one left half written."""
+    held.enter_context(locked(folder / "checkpoint", patience=0.2))
+    remove_parts(folder)
+    remove_parts(folder / "checkpoint")
+
+
+def _identity(method: Trainable, graph: Data, seed: int, known: dict[str, Any]) -> dict[str, Any]:
+    """Everything that decides the weights, except what may change their last bits only."""
+    settings: dict[str, Any] = getattr(method, "identity", dict)()
+    training = {"seed": seed, "ranks": ranks.size(), "dtype": str(torch.get_default_dtype())}
+    data = {} if "data" in known else {"data": fingerprint(graph)}
+    return {**settings, **training, **data, **known}
+
+
+def _epochs(
+    method: Trainable,
+    graph: Data,
+    seed: int,
+    folder: Path | None,
+    checkpoints: int,
+    save_every: float,
+    identity: dict[str, Any] | None,
+    prefetch: bool,
+) -> Generator[Epoch, None, None]:
     assert isinstance(method, nn.Module)
     progress = Progress()
     device = next((p.device for p in method.parameters()), torch.device("cpu"))
@@ -106,9 +150,10 @@ def train(
     optimizer = method.optimizer()
     total, stops = method.epochs * method.steps_per_epoch, set(pauses(method.epochs, checkpoints))
     ranks.equalize_(method.state_dict().values())
+    progress.environments = [numerics(device)]
     if folder and progress.resume(folder, identity, method, optimizer):
         for record in progress.records:
-            spent = progress.earlier, progress.earlier_cpu
+            spent = progress.earlier, progress.earlier_cpu, progress.environments
             yield Epoch(record["epoch"], record["step"], {}, True, record, *spent)
     log = Log(folder / "log.jsonl", resume_at=progress.step) if folder and ranks.rank() == 0 else None
 
@@ -132,6 +177,7 @@ def train(
             if epoch.pause and folder:
                 _log_diagnostics(log, epoch, method, batches, device)
             epoch.seconds, epoch.cpu_seconds = progress.spent().values()
+            epoch.environments = progress.environments
             yield epoch
             if epoch.pause:
                 progress.records.append({"epoch": number, "step": progress.step, **epoch.record})

@@ -2,6 +2,7 @@
 
 import json
 import time
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ class Progress:
     earlier: float = 0.0
     """Seconds before the resume, and CPU seconds."""
     earlier_cpu: float = 0.0
+    environments: list[dict[str, Any]] = field(default_factory=list)
+    """What the training ran under, oldest first: see :func:`numerics`."""
     began: float = field(default_factory=lambda: time.monotonic())
     began_cpu: float = field(default_factory=lambda: time.process_time())
     saved: float = field(default_factory=lambda: time.monotonic())
@@ -53,32 +56,49 @@ class Progress:
     def since_save(self) -> float:
         return time.monotonic() - self.saved
 
-    def resume(self, folder: Path, identity: Any, method: nn.Module, optimizer: Optimizer) -> bool:
+    def resume(self, folder: Path, identity: dict[str, Any] | None, method: nn.Module, optimizer: Optimizer) -> bool:
         """Continue from the newest checkpoint in ``folder``; returns whether there is one."""
-        found = _newest(folder / "checkpoint")
+        found = _newest(folder, identity)
         if found is None:
             return False
-        _check_identity(found.extra.get("identity"), identity, folder)
-        _check_size(found.extra.get("ranks", 1), folder)
         found.restore(method, optimizer)
         self.step, self.records = found.step, found.records
         self.best, self.waited, self.earlier = found.extra["best"], found.extra["waited"], found.extra["seconds"]
-        self.earlier_cpu = found.extra.get("cpu_seconds", 0.0)
+        self.earlier_cpu, before = found.extra["cpu_seconds"], found.extra["environments"]
+        changes = ", ".join(_changes(before[-1], self.environments[-1], "before", "now"))
+        self.environments = [*before, *self.environments] if changes else before
+        if changes and ranks.rank() == 0:
+            warnings.warn(
+                f"{folder} continues under another environment: {changes}. The last bits may differ from those of a "
+                "training that was never stopped",
+                UserWarning,
+                stacklevel=4,
+            )
         return True
 
-    def save(self, folder: Path, identity: Any, method: nn.Module, optimizer: Optimizer) -> None:
-        extra = {"best": self.best, "waited": self.waited, "identity": identity, "ranks": ranks.size()}
+    def save(self, folder: Path, identity: dict[str, Any] | None, method: nn.Module, optimizer: Optimizer) -> None:
+        extra = {"best": self.best, "waited": self.waited, "identity": identity, "environments": self.environments}
         extra |= self.spent()
         Checkpoint.capture(self.step, method, optimizer, self.records, extra).save(folder / "checkpoint")
         self.saved = time.monotonic()
 
 
-def _newest(folder: Path) -> Checkpoint | None:
-    """The newest checkpoint, which rank 0 reads and sends to the others: its header, then its tensors."""
+def numerics(device: torch.device) -> dict[str, Any]:
+    """What may change the last bits of a training: versions, the number of threads and the hardware."""
+    return {
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "device": device.type,
+    }
+
+
+def _newest(folder: Path, identity: dict[str, Any] | None) -> Checkpoint | None:
+    """The newest checkpoint in ``folder``, which rank 0 reads and sends to the others: its header, then its tensors."""
     own: list[Checkpoint] = []
 
     def read() -> dict[str, Any] | None:
-        found = Checkpoint.newest(folder)
+        found = _read(folder, identity)
         if found is None:
             return None
         own.append(found)
@@ -96,20 +116,23 @@ def _newest(folder: Path) -> Checkpoint | None:
     return own[0]
 
 
-def _check_size(there: int, folder: Path) -> None:
-    if there != ranks.size():
+def _read(folder: Path, identity: dict[str, Any] | None) -> Checkpoint | None:
+    """The newest checkpoint in ``folder``, which must be of the training with this ``identity``."""
+    found = Checkpoint.newest(folder / "checkpoint")
+    if found is None:
+        return None
+    there, here = found.extra.get("identity"), json.loads(json.dumps(identity))
+    if not isinstance(there, dict) or not found.extra.get("environments"):
+        raise MarioError(f"a checkpoint in {folder} does not say which training it is of: remove {folder}/checkpoint")
+    if changes := _changes(there, here, "there", "here"):
         raise MarioError(
-            f"{folder} holds a checkpoint of a training with {there} ranks, and there are {ranks.size()} now: "
-            f"start {there}, choose another folder or remove this one"
+            f"{folder} holds a checkpoint of another training: {', '.join(changes[:3])}. "
+            "Choose another folder or remove this one"
         )
+    return found
 
 
-def _check_identity(there: Any, here: Any, folder: Path) -> None:
-    there, here = json.loads(json.dumps([there, here]))
-    if there == here or not (isinstance(there, dict) and isinstance(here, dict)):
-        return
-    key = next(k for k in sorted(there.keys() | here.keys()) if there.get(k) != here.get(k))
-    raise MarioError(
-        f"{folder} holds a checkpoint of another training: {key} is {there.get(key)} there and {here.get(key)} here. "
-        "Choose another folder or remove this one"
-    )
+def _changes(old: dict[str, Any], new: dict[str, Any], then: str, now: str) -> list[str]:
+    keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+    keys.sort(key=lambda key: key not in ("method", "dataset", "seed"))  # the most telling first
+    return [f"{key} is {old.get(key)} {then} and {new.get(key)} {now}" for key in keys]

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from mario import ranks
 from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix, Features, Perturbed
+from mario.graphs.sparse import row_of_entries
 from mario.views.view import View
 
 Loss = Callable[..., Tensor]
@@ -139,5 +140,4 @@ def _add(dense: Tensor, x: Tensor) -> Tensor:
     """``dense + x`` in the memory of ``dense``."""
     if x.layout != torch.sparse_csr:
         return dense.add_(x)
-    rows = torch.arange(x.size(0), device=x.device).repeat_interleave(x.crow_indices().diff())
-    return dense.index_put_((rows, x.col_indices()), x.values(), accumulate=True)
+    return dense.index_put_((row_of_entries(x.crow_indices()), x.col_indices()), x.values(), accumulate=True)

@@ -4,6 +4,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
+from mario.draws import drawing_from
 from mario.errors import MarioError
 from mario.views.view import View
 
@@ -11,7 +12,8 @@ from mario.views.view import View
 class Chain(View):
     """Applies views in order and passes the generator to each.
 
-    PyG transforms that are not a :class:`View` are called without the generator.
+    PyG transforms that are not a :class:`View` draw from torch's default generator, which is seeded for the call and
+    then restored.
 
     Example:
         >>> from mario.views import DropEdges, MaskFeatures
@@ -27,7 +29,11 @@ class Chain(View):
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
         for view in self.views:
-            data = view(data, generator) if isinstance(view, View) else view(data)
+            if isinstance(view, View):
+                data = view(data, generator)
+            else:
+                with drawing_from(generator):
+                    data = view(data)
         return data
 
     def __repr__(self) -> str:

@@ -11,8 +11,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.subgraph import count_nodes, csr, select_rows
-from mario.views.view import View
+from mario.graphs.sparse import csr, select_rows
+from mario.graphs.subgraph import count_nodes
+from mario.graphs.validation import check_edges
+from mario.views.view import View, edges_of
 
 Kind = Literal["ppr", "heat"]
 
@@ -49,10 +51,9 @@ class Diffusion(View):
         self.exact_nodes, self.tolerance = exact_nodes, tolerance
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
-        if data.edge_index is None:
-            raise MarioError("data has no edge_index; Diffusion needs one of shape [2, edges]")
+        edge_index = edges_of(self, data)
         matrix = diffusion_matrix(
-            data.edge_index,
+            edge_index,
             count_nodes(data),
             self.kind,
             teleport=self.teleport,
@@ -61,7 +62,7 @@ class Diffusion(View):
             tolerance=self.tolerance,
             edge_weight=data.get("edge_weight"),
         )
-        data.diffusion = matrix.to(data.edge_index.device)
+        data.diffusion = matrix.to(edge_index.device)
         return data
 
     def __repr__(self) -> str:
@@ -108,10 +109,7 @@ def diffusion_matrix(
                 [0.0000, 0.0000, 1.0000]])
     """
     _check(kind, teleport, time, tolerance)
-    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < num_nodes:
-        raise MarioError(
-            f"edge_index must hold nodes 0 to {num_nodes - 1}, got {int(edge_index.min())} to {int(edge_index.max())}"
-        )
+    check_edges(edge_index, num_nodes)
     if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
         raise MarioError(f"edge_weight must have shape [{edge_index.size(1)}], got {list(edge_weight.shape)}")
     spread, root = _normalized(edge_index, num_nodes, edge_weight)

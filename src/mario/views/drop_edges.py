@@ -4,9 +4,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from mario.errors import MarioError
 from mario.graphs.subgraph import count_nodes
-from mario.views.view import View, check_probability
+from mario.views.view import View, check_probability, edges_of
 
 
 class DropEdges(View):
@@ -32,9 +31,7 @@ class DropEdges(View):
         self.undirected = undirected
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
-        edge_index = data.edge_index
-        if edge_index is None:
-            raise MarioError("data has no edge_index; DropEdges needs one of shape [2, edges]")
+        edge_index = edges_of(self, data)
         if self.p == 0:
             return data
         if self.undirected:

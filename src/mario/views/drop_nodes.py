@@ -5,6 +5,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
+from mario.graphs.subgraph import as_ids
 from mario.views.induced import graph_of_nodes, induced_view
 from mario.views.view import View, check_probability
 
@@ -39,11 +40,8 @@ class DropNodes(View):
         # Float64, because two nodes with the same draw would both remain.
         draws = torch.rand(graph.numel(), dtype=torch.float64, generator=generator).to(graph.device)
         kept = draws >= self.p
-        if self.keep_ids is not None and self.keep_ids.numel():
-            low, high = int(self.keep_ids.min()), int(self.keep_ids.max())
-            if low < 0 or high >= graph.numel():
-                raise MarioError(f"keep_ids must lie in 0..{graph.numel() - 1}, got {low}..{high}")
-            kept[self.keep_ids.to(graph.device)] = True
+        if self.keep_ids is not None:
+            kept[as_ids("keep_ids", self.keep_ids, graph.numel()).to(graph.device)] = True
         if graph.numel():
             draws[kept] += 1  # a graph that already keeps a node needs no other
             highest = draws.new_zeros(int(graph.max()) + 1).scatter_reduce(0, graph, draws, "amax")

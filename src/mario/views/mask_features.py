@@ -1,12 +1,10 @@
 """Feature masking."""
 
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
-from mario.errors import MarioError
 from mario.graphs.features import Features
-from mario.views.view import View, check_probability
+from mario.views.view import View, check_probability, features_of
 
 
 class MaskFeatures(View):
@@ -31,10 +29,7 @@ class MaskFeatures(View):
         self.in_parts = in_parts
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
-        x = data.get("x")
-        if not isinstance(x, Tensor) or x.dim() != 2:
-            got = f"x of shape {tuple(x.shape)}" if isinstance(x, Tensor) else "no x"
-            raise MarioError(f"data has {got}; MaskFeatures needs x of shape [nodes, features]")
+        x = features_of(self, data)
         if self.p > 0:
             masked = (torch.rand(x.size(1), generator=generator) < self.p).to(x.device)
             data.x = Features(x, ~masked) if self.in_parts else Features(x, ~masked).matrix()

@@ -5,9 +5,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.subgraph import csr
+from mario.graphs.sparse import csr, row_of_entries
 from mario.views.induced import graph_of_nodes
-from mario.views.view import View, check_probability
+from mario.views.view import View, check_probability, features_of
 
 FILLS = ("mean", "noise", "zero")
 
@@ -37,16 +37,13 @@ class MaskNodes(View):
         self.fill = fill
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
-        x = data.get("x")
-        if not isinstance(x, Tensor) or x.dim() != 2:
-            got = f"x of shape {tuple(x.shape)}" if isinstance(x, Tensor) else "no x"
-            raise MarioError(f"data has {got}; MaskNodes needs x of shape [nodes, features]")
+        x = features_of(self, data)
         if self.p == 0:
             return data
         masked = (torch.rand(x.size(0), generator=generator) < self.p).to(x.device)
         # Filled, not multiplied: 0 · NaN is NaN, and a masked node must not leak its values.
         if self.fill == "zero" and x.layout == torch.sparse_csr:
-            values = x.values().masked_fill(torch.repeat_interleave(masked, x.crow_indices().diff()), 0)
+            values = x.values().masked_fill(masked[row_of_entries(x.crow_indices())], 0)
             data.x = csr(x.crow_indices(), x.col_indices(), values, (x.size(0), x.size(1)))
             return data
         x = x.to_dense() if x.layout == torch.sparse_csr else x

@@ -3,9 +3,8 @@
 import torch
 from torch_geometric.data import Data
 
-from mario.errors import MarioError
 from mario.views.induced import graph_of_nodes
-from mario.views.view import View, check_probability
+from mario.views.view import View, check_probability, edges_of
 
 
 class PerturbEdges(View):
@@ -30,9 +29,7 @@ class PerturbEdges(View):
         self.p = check_probability("p", p)
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
-        edge_index = data.edge_index
-        if edge_index is None:
-            raise MarioError("data has no edge_index; PerturbEdges needs one of shape [2, edges]")
+        edge_index = edges_of(self, data)
         if self.p == 0 or not edge_index.size(1):
             return data
         graph = graph_of_nodes(data)

@@ -8,7 +8,7 @@ from mario.errors import MarioError
 from mario.graphs.csr import CSR
 from mario.graphs.walks import random_step, random_walk
 from mario.views.induced import graph_of_nodes, induced_view
-from mario.views.view import View, check_probability
+from mario.views.view import View, check_probability, edges_of
 
 # Steps without a new node after which walkers restart elsewhere.
 _PATIENCE = 16
@@ -47,10 +47,8 @@ class RandomWalkSubgraph(View):
         self.ratio, self.roots, self.length = ratio, roots, length
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
-        if data.edge_index is None:
-            raise MarioError("data has no edge_index; RandomWalkSubgraph needs one of shape [2, edges]")
-        graph = graph_of_nodes(data)
-        csr = CSR(data.edge_index, graph.numel())
+        edge_index, graph = edges_of(self, data), graph_of_nodes(data)
+        csr = CSR(edge_index, graph.numel())
         if not graph.numel():
             nodes = graph
         elif self.roots is not None and self.length is not None:

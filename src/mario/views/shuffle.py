@@ -1,12 +1,10 @@
 """Shuffled features."""
 
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
-from mario.errors import MarioError
-from mario.graphs.subgraph import select_rows
-from mario.views.view import View
+from mario.graphs.sparse import select_rows
+from mario.views.view import View, features_of
 
 
 class ShuffleFeatures(View):
@@ -20,10 +18,7 @@ class ShuffleFeatures(View):
     """
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
-        x = data.get("x")
-        if not isinstance(x, Tensor) or x.dim() != 2:
-            got = f"x of shape {tuple(x.shape)}" if isinstance(x, Tensor) else "no x"
-            raise MarioError(f"data has {got}; ShuffleFeatures needs x of shape [nodes, features]")
+        x = features_of(self, data)
         data.x = select_rows(x, torch.randperm(x.size(0), generator=generator).to(x.device))
         return data
 

@@ -5,6 +5,7 @@ import math
 from abc import abstractmethod
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
@@ -34,6 +35,23 @@ class View(BaseTransform):  # type: ignore[misc, unused-ignore]  # PyG ships no 
 
     @abstractmethod
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data: ...
+
+
+def features_of(view: View, data: Data) -> Tensor:
+    """``data.x``; `MarioError` unless it is a matrix."""
+    x = data.get("x")
+    if not isinstance(x, Tensor) or x.dim() != 2:
+        got = f"x of shape {tuple(x.shape)}" if isinstance(x, Tensor) else "no x"
+        raise MarioError(f"data has {got}; {type(view).__name__} needs x of shape [nodes, features]")
+    return x
+
+
+def edges_of(view: View, data: Data) -> Tensor:
+    """``data.edge_index``; `MarioError` if there is none."""
+    edge_index: Tensor | None = data.edge_index
+    if edge_index is None:
+        raise MarioError(f"data has no edge_index; {type(view).__name__} needs one of shape [2, edges]")
+    return edge_index
 
 
 def check_probability(name: str, value: float) -> float:

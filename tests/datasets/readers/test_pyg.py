@@ -23,7 +23,8 @@ ARRAYS = dict[str, np.ndarray]
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's cache that is empty, and no other data than what a test gives as root."""
+    """A user's cache that is empty, and no other data than what a test gives as root, which may be made up."""
+    monkeypatch.setenv("MARIO_UNVERIFIED", "1")
     monkeypatch.setenv("MARIO_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("MARIO_DATA", raising=False)
     return tmp_path / "cache"

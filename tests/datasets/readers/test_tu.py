@@ -56,6 +56,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, part: str, text: str, message: 
 
 def test_loading_needs_graphs_of_the_size_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARIO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MARIO_UNVERIFIED", "1")
     write(tmp_path / "data")
     with pytest.raises(MarioError, match="train=500, but only 0 graphs have 4 to 25 nodes"):
         load_dataset("proteins-25", root=tmp_path / "data", download=False)
@@ -63,6 +64,7 @@ def test_loading_needs_graphs_of_the_size_and_says_so(tmp_path: Path, monkeypatc
 
 def test_both_d_and_d_sets_share_one_prepared_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARIO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MARIO_UNVERIFIED", "1")
     nodes = [*[30] * 3, 400]
     lines = [str(i + 1) for i, n in enumerate(nodes) for _ in range(n)]
     text = "\n".join(lines) + "\n"

@@ -4,10 +4,12 @@ import itertools
 import json
 import os
 import random
+import shutil
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,14 @@ import forked
 from elliptic_files import write_elliptic
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate
+from mario.graphs.fingerprint import fingerprint
 from mario.lab.case import Case
+from mario.lab.presets import split_settings
+from mario.lab.presets.file import read_preset
+from mario.lab.result import RunResult
 from mario.lab.runs.execute import execute, finish, load_data, probe_seed
 from mario.lab.spec import RunSpec
-from mario.methods import RandomInit, load
+from mario.methods import GRACE, RandomInit, load
 
 SMALL = {"hidden_channels": 16, "num_layers": 2, "epochs": 12, "steps_per_epoch": 4, "clusters": 5, "probe_epochs": 5}
 SMALL |= {"checkpoints": 4, "roots": 200}
@@ -120,7 +126,10 @@ def test_a_host_with_the_recipe_is_known_by_one_name() -> None:
     assert RunSpec.plan(case, "grace+mario").digest == RunSpec.plan(case, "mario").digest
 
 
-def test_many_graphs_are_chosen_on_ood_val_and_reported_by_group(tmp_path: Path) -> None:
+def test_many_graphs_are_chosen_on_ood_val_and_reported_by_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARIO_UNVERIFIED", "1")
     root = write_elliptic(tmp_path / "data", nodes=12)
     small = {"hidden_channels": 8, "num_layers": 2, "epochs": 3, "checkpoints": 3, "roots": 20}
     run = RunSpec.plan(Case.find("elliptic"), "grace", given=small)
@@ -256,3 +265,102 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: 
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     spent = 6 + clock - began  # epoch 6 is saved when it has been told
     assert (result["seconds"], result["cpu_seconds"]) == (spent, 2 * spent), "of both sessions"
+
+
+def half_done(run: RunSpec, data: Any, folder: Path) -> Path:
+    """A run that was stopped after its first checkpoint."""
+    epochs = execute(run, data, folder)
+    while not (folder / "checkpoint").exists():
+        next(epochs)
+    epochs.close()
+    return folder
+
+
+def other_data(data: Any) -> Any:
+    """``data`` with one edge less, as after a file was mended."""
+    other = data.clone()
+    other.edge_index = data.edge_index[:, :-1]
+    return other
+
+
+def test_a_run_knows_its_data(tmp_path: Path) -> None:
+    run, data = plan("random-init")
+    result = finish(run, data, tmp_path / "run")
+    assert result.data == fingerprint(data) == json.loads((tmp_path / "run/result.json").read_text())["data"]
+    assert json.loads((tmp_path / "run/settings.json").read_text())["data"] == result.data
+    assert run.digest == RunSpec.from_dict(result.to_dict()).digest, "the data is not part of the digest"
+    with pytest.raises(MarioError, match=rf"run on other data: the fingerprint of good-cbas is {result.data} there"):
+        finish(run, other_data(data), tmp_path / "run")
+    finish(run, other_data(data), tmp_path / "other")
+
+
+def test_a_result_from_before_data_was_recorded_is_of_unknown_data(tmp_path: Path) -> None:
+    run, data = plan("random-init")
+    written = finish(run, data, tmp_path / "run").to_dict()
+    del written["data"]
+    (tmp_path / "run/result.json").write_text(json.dumps(written))
+    assert finish(run, other_data(data), tmp_path / "run").data is None
+    assert RunResult.read(tmp_path / "run").to_dict() == written
+
+
+def test_a_half_done_run_refuses_other_data(tmp_path: Path) -> None:
+    run, data = plan("grace")
+    folder = half_done(run, data, tmp_path / "run")
+    with pytest.raises(MarioError, match="run on other data"):
+        finish(run, other_data(data), folder)
+    settings = json.loads((folder / "settings.json").read_text())
+    (folder / "settings.json").write_text(json.dumps({k: v for k, v in settings.items() if k != "data"}))
+    with pytest.raises(MarioError, match="another training: data is "):  # the checkpoint knows it too
+        finish(run, other_data(data), folder)
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    run, data = plan("grace")
+    other = replace(run, seed=1)
+    half_done(run, data, tmp_path / "0")
+    half_done(other, data, tmp_path / "1")
+    shutil.copytree(tmp_path / "1/checkpoint", tmp_path / "0/checkpoint", dirs_exist_ok=True)
+    with pytest.raises(MarioError, match="holds a checkpoint of another training: seed is 1 there and 0 here"):
+        finish(run, data, tmp_path / "0")
+
+
+def test_the_folder_of_a_run_is_none_for_fit(tmp_path: Path) -> None:
+    run, data = plan("grace")
+    finish(run, data, tmp_path / "run")
+    with pytest.raises(MarioError, match="holds a checkpoint of another training"):
+        GRACE(**split_settings("grace", run.settings)[0].settings()).fit(data, folder=tmp_path / "run")
+    said = "another training: dataset is good-cbas there and None here, seed is 0 there and 7 here"
+    with pytest.raises(MarioError, match=said):
+        GRACE(epochs=3).fit(data, seed=7, folder=tmp_path / "run")
+
+
+def test_another_number_of_threads_is_said_and_recorded(tmp_path: Path) -> None:
+    run, data = plan("grace")
+    folder = half_done(run, data, tmp_path / "run")
+    torch.set_num_threads(2)
+    try:
+        with pytest.warns(UserWarning, match="continues under another environment: threads is 1 before and 2 now"):
+            result = finish(run, data, folder)
+    finally:
+        torch.set_num_threads(1)
+    assert result.environment["threads"] == 2
+    assert [before["threads"] for before in result.environment["earlier"]] == [1]
+    assert "earlier" not in finish(run, data, tmp_path / "straight").environment
+
+
+def test_a_preset_may_be_the_settings_of_a_run(tmp_path: Path) -> None:
+    run, data = plan("random-init")
+    finish(run, data, tmp_path / "run")
+    assert read_preset(tmp_path / "run/settings.json").method == "random-init"
+
+
+def test_leftovers_of_a_kill_are_removed_on_the_next_start(tmp_path: Path) -> None:
+    run, data = plan("grace")
+    folder = half_done(run, data, tmp_path / "run")
+    left = [folder / ".model.safetensors.0123.part", folder / "checkpoint/.000000012.safetensors.0123.part"]
+    old = folder / ".settings.json.0123.part"
+    for part in (*left, old):
+        part.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    finish(run, data, folder)
+    assert not list(folder.rglob("*.part"))

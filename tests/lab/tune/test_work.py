@@ -18,14 +18,13 @@ from mario.lab.runs.execute import finish, load_data
 from mario.lab.spec import RunSpec
 from mario.lab.tune import (
     objective as objective_module,
-    plan as plan_module,
     study as study_module,
-    work as work_module,
 )
-from mario.lab.tune.objective import Objective, SurplusError
+from mario.lab.tune.objective import Objective
 from mario.lab.tune.plan import Tuning
 from mario.lab.tune.study import best_trial, counted, importance, open_study, progress_of, retry_failed, write_best
 from mario.lab.tune.work import tune, work
+from mario.training import Epoch
 from mario.untrusted import read_json
 
 CBAS = Case.find("good-cbas", shift="concept")
@@ -69,11 +68,15 @@ def curves(monkeypatch: pytest.MonkeyPatch) -> dict[Any, list[float]]:
     """Instead of runs: the curve that stands here under the trial's probe_lr, else a flat one."""
     given: dict[Any, list[float]] = {}
 
-    def curve(self: Objective, run: RunSpec) -> Iterator[float]:
-        yield from given.get(run.settings["probe_lr"], [0.5, 0.5, 0.5])
+    def execute(run: RunSpec, *_: Any, **__: Any) -> Iterator[Epoch]:
+        return checkpoints(*given.get(run.settings["probe_lr"], [0.5, 0.5, 0.5]))
 
-    monkeypatch.setattr(Objective, "_curve", curve)
+    monkeypatch.setattr(objective_module, "execute", execute)
     return given
+
+
+def checkpoints(*scores: float) -> Iterator[Epoch]:
+    yield from (Epoch(i, i, {}, pause=True, record={"ood_val": score}) for i, score in enumerate(scores, 1))
 
 
 def test_a_trial_is_its_runs_and_its_score_the_mean_of_their_best_checkpoints(tmp_path: Path) -> None:
@@ -251,20 +254,21 @@ def test_a_worker_that_was_taken_for_dead_takes_up_other_trials(
     tuning = plan(tmp_path, trials=2)
     study = open_study(tuning)
 
-    def curve(self: Objective, run: RunSpec) -> Iterator[float]:
-        yield 0.1
+    def execute(*_: Any, **__: Any) -> Iterator[Epoch]:
+        first, second = checkpoints(0.1, 0.2)
+        yield first
         if not late:
-            take(self.number)
-        yield 0.2
+            take()
+        yield second
         if late:  # nothing is left for it but to tell the score
-            take(self.number)
+            take()
 
-    def take(number: int | None) -> None:
-        if number == 0:  # as another worker does after a minute of silence
+    def take() -> None:
+        if not study.get_trials()[0].state.is_finished():  # as another worker does after a minute of silence
             study.tell(0, state=TrialState.FAIL)
             study_module.requeue_lost(study, study.get_trials()[0])
 
-    monkeypatch.setattr(Objective, "_curve", curve)
+    monkeypatch.setattr(objective_module, "execute", execute)
     work(tuning)
     assert [trial.number for trial in trials_of(tuning)] == [1, 2]
     assert {trial.state for trial in trials_of(tuning)} == {TrialState.COMPLETE}
@@ -272,17 +276,21 @@ def test_a_worker_that_was_taken_for_dead_takes_up_other_trials(
 
 
 @pytest.mark.filterwarnings("ignore:Heartbeat of storage")
-def test_two_workers_cannot_begin_the_last_trial(tmp_path: Path, curves: dict[Any, list[float]]) -> None:
+@pytest.mark.usefixtures("curves")
+def test_two_workers_cannot_begin_the_last_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tuning = plan(tmp_path, trials=2)
-    study = open_study(tuning)
-    first, second, third = study.ask(), study.ask(), study.ask()
-    with pytest.raises(SurplusError):
-        Objective(tuning)(third)
-    assert Objective(tuning)(second) == 0.5
-    study.tell(third, state=TrialState.FAIL)
-    work_module._queue_surplus(study, study.get_trials()[2])
-    study.tell(first, 0.5)
-    study.tell(second, 0.5)
+    study, optimize = open_study(tuning), optuna.Study.optimize
+
+    def overtaken(self: optuna.Study, *args: Any, **kwargs: Any) -> None:
+        others = [study.ask(), study.ask()]  # other workers begin, after this one has counted the trials
+        optimize(self, *args, **kwargs)
+        for other in others:
+            study.tell(other, 0.5)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(optuna.Study, "optimize", overtaken)
+        work(tuning)
+    assert [trial.state for trial in study.get_trials()][2:] == [TrialState.FAIL, TrialState.WAITING]
     assert [trial.number for trial in trials_of(tuning)] == [0, 1]
     work(plan(tmp_path, trials=3))
     assert [trial.number for trial in trials_of(tuning)] == [0, 1, 3], "what was too many waits for more to be asked"
@@ -407,13 +415,15 @@ def test_what_is_wrong_is_named_before_anything_begins(tmp_path: Path, asked: di
 def test_a_dataset_without_the_set_to_choose_by(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: list[str], message: str
 ) -> None:
-    def without(spec: RunSpec, root: Path | None = None) -> Any:
-        data = load_data(spec, root)
+    load = Case.load
+
+    def without(case: Case, **where: Any) -> Any:
+        data = load(case, **where)
         for name in gone:
             del data[f"{name}_mask"]
         return data
 
-    monkeypatch.setattr(plan_module, "load_data", without)
+    monkeypatch.setattr(Case, "load", without)
     with pytest.raises(MarioError, match=message):
         next(tune(plan(tmp_path)))
     assert not list(tmp_path.iterdir())

@@ -13,6 +13,7 @@ from mario.report.html import render
 from mario.report.maps import MapData, mapped_runs
 from mario.report.page.study import facts_of, state_of, study_part, values
 from mario.report.pictures import Picture
+from mario.report.pictures.picture import COLUMN, PAGE
 
 
 def section(
@@ -32,9 +33,13 @@ def section(
 
 
 def picture(
-    kind: str, svg: str = "<svg></svg>", case: str = "good-cbas-concept", paths: tuple[Path, ...] = ()
+    kind: str,
+    svg: str = "<svg></svg>",
+    case: str = "good-cbas-concept",
+    paths: tuple[Path, ...] = (),
+    width: float = COLUMN,
 ) -> Picture:
-    return Picture(f"{kind}-x", kind, case, f"A {kind} & more", "In words.", svg, paths)
+    return Picture(f"{kind}-x", kind, case, f"A {kind} & more", "In words.", width, svg, paths)
 
 
 def study(*show: str) -> Collected:
@@ -51,9 +56,7 @@ def test_a_picture_of_a_map_is_beside_the_map(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_broad_picture_has_the_whole_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    broad = picture("curves", '<svg style="--inches: 7"></svg>')
-    narrow = picture("grid", '<svg style="--inches: 3.33"></svg>')
-    html = section(study("table"), [broad, narrow], monkeypatch)
+    html = section(study("table"), [picture("curves", width=PAGE), picture("grid")], monkeypatch)
     assert html.count('class="picture broad"') == html.count('class="picture"') == 1
 
 

@@ -5,7 +5,8 @@ import pytest
 from mario.errors import MarioError
 from mario.lab.frame import frame
 from mario.lab.result import RunResult
-from mario.report.pictures.curves import SERIES, _percent_band, curves, limits, rows_with_curves
+from mario.report.pictures.curves import SERIES, curves, limits, rows_with_curves
+from mario.report.pictures.scores import band
 from report.pictures.made_up import SETS, run as make, texts
 
 
@@ -20,11 +21,11 @@ RUNS = frame(run(*scores) for scores in SCORES)
 
 
 def test_band_by_hand() -> None:
-    steps, mean, sd = _percent_band(RUNS, "grace", "ood_test")
+    steps, mean, sd = band(RUNS, "grace", "ood_test")
     assert list(steps) == [10, 20]
-    assert list(mean) == pytest.approx([60.0, 80.0])
-    assert list(sd) == pytest.approx([200**0.5, 200**0.5])
-    _, _, alone = _percent_band(RUNS, "mario", "ood_test")
+    assert list(mean) == pytest.approx([0.6, 0.8])
+    assert list(sd) == pytest.approx([0.02**0.5, 0.02**0.5])
+    _, _, alone = band(RUNS, "mario", "ood_test")
     assert list(alone) == [0.0, 0.0]
 
 

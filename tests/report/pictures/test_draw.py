@@ -216,8 +216,7 @@ def test_label_rates_come_from_the_graph(tmp_path: Path, monkeypatch: pytest.Mon
 
     step = torch.arange(1, 50)
     graph = elliptic_graph(Data(x=torch.ones(49, 1), edge_index=torch.zeros(2, 0).long(), y=step % 2, time_step=step))
-    module = importlib.import_module("mario.report.pictures.label_rates")
-    monkeypatch.setattr(module, "load_dataset", lambda name, **where: graph if name == "elliptic" else None)
+    monkeypatch.setattr(Case, "load", lambda case, **where: graph if case.dataset == "elliptic" else None)
     (picture,) = draw(study(("label-rates",), case("elliptic", [])), tmp_path)
     assert picture.name == "mine-label-rates-elliptic-color-concept"
     assert "Tr: 100.0 and 60.0." in picture.description
@@ -229,4 +228,4 @@ def test_a_name_that_is_no_picture_is_said(tmp_path: Path) -> None:
     assert names(draw(study(("pie", "curves"), case("a", RUNS)), tmp_path, complain=said.append)) == [
         f"mine-curves-a{REST}"
     ]
-    assert said[0].startswith("no picture mine-pie: show must be any of table, validation, bars, boxes, ")
+    assert said[0].startswith("no picture mine-pie: unknown show 'pie'; use one of table, validation, bars, boxes, ")

@@ -13,7 +13,6 @@ from mario.report.pictures.scores import (
     groups_of,
     mean_and_sd,
     metric_of,
-    over_steps,
     percents,
     rows_of,
     runs_per_row,
@@ -43,10 +42,9 @@ def test_one_value_has_no_spread_and_two_have_n_minus_1() -> None:
 def test_steps_are_in_order_even_if_runs_were_evaluated_elsewhere() -> None:
     first, second = [{"step": 20, "a": 1.0}, {"step": 30}], [{"step": 10, "a": 3.0}, {"step": 20, "a": 2.0}]
     runs = frame([run("m", 0, 0.5, curve=first), run("m", 1, 0.5, curve=second)])
-    assert over_steps(runs, "m", "a") == {10: [3.0], 20: [1.0, 2.0]}
-    steps, mean, _ = band(over_steps(runs, "m", "a"))
+    steps, mean, _ = band(runs, "m", "a")
     assert (list(steps), list(mean)) == ([10, 20], [3.0, 1.5])
-    assert [len(part) for part in band({})] == [0, 0, 0]
+    assert [len(part) for part in band(runs, "m", "b")] == [0, 0, 0]
 
 
 def test_how_many_runs() -> None:

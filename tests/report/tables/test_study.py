@@ -45,7 +45,7 @@ def test_five_pairs_cannot_be_marked_and_all_cases_together_can() -> None:
     )
     overall = overall_of(study, entries(study))
     assert list(overall) == ["erm", "irm", "mario"]
-    mario, irm = overall["mario"].pooled, overall["irm"].pooled
+    mario, irm = overall["mario"], overall["irm"]
     assert (mario.test.n, mario.above, len(mario.cases), mario.against) == (11, 3, 3, "grace")
     assert (irm.test.n, irm.cases) == (10, ("good-cbas-concept", "good-webkb-concept"))
     assert [line.cells[-1].direction for line in table.lines] == ["below", "", "", "above"]

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.utils import add_remaining_self_loops
 
-from mario.graphs.subgraph import csr
+from mario.graphs.sparse import csr
 
 ENVIRONMENTS = 10
 CLASSES = 10

@@ -19,7 +19,7 @@ from torch_geometric import datasets
 from torch_geometric.data import Data, InMemoryDataset
 
 from mario.errors import MarioError
-from mario.graphs.subgraph import csr
+from mario.graphs.sparse import csr
 from mario.graphs.validation import check_graph
 
 _WIDE, _DENSE_ENOUGH = 2000, 0.1

@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from mario.errors import MarioError
 from mario.graphs.csr import CSR
 from mario.graphs.samplers.sampler import Sampler, check_count
+from mario.graphs.subgraph import as_ids
 from mario.graphs.walks import draw_distinct
 
 
@@ -112,17 +113,9 @@ def _draw_without_replacement(sizes: Tensor, draws: int, generator: torch.Genera
 
 
 def _seed_nodes(nodes: Tensor, num_nodes: int) -> Tensor:
-    if nodes.dim() != 1 or nodes.dtype not in (torch.bool, torch.int64):
-        got = f"{nodes.dtype} of shape {tuple(nodes.shape)}"
-        raise MarioError(f"nodes must be int64 ids or a bool mask with one dimension, got {got}")
-    if nodes.dtype == torch.bool:
-        if nodes.numel() != num_nodes:
-            raise MarioError(f"nodes is a mask of length {nodes.numel()}, but the graph has {num_nodes} nodes")
-        nodes = nodes.nonzero().view(-1)
+    nodes = as_ids("nodes", nodes, num_nodes)
     if not nodes.numel():
         raise MarioError("nodes is empty; allow at least one node as a seed")
-    if int(nodes.min()) < 0 or int(nodes.max()) >= num_nodes:
-        raise MarioError(f"nodes must lie in 0..{num_nodes - 1}, got {int(nodes.min())}..{int(nodes.max())}")
     if nodes.unique().numel() != nodes.numel():
         raise MarioError("nodes holds a node twice; pass distinct node ids")
     return nodes

@@ -8,8 +8,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.paging import extremes, gather
-from mario.graphs.subgraph import count_nodes, select_rows
+from mario.graphs.paging import gather
+from mario.graphs.sparse import select_rows
+from mario.graphs.subgraph import count_nodes
+from mario.graphs.validation import check_edges
 
 
 class Sampler(ABC):
@@ -63,16 +65,7 @@ def checked_nodes(data: Data) -> int:
     num_nodes = count_nodes(data)
     if not num_nodes:
         raise MarioError("data has no nodes; a sampler needs at least one")
-    edge_index = data.get("edge_index")
-    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.size(0) != 2:
-        got = f"shape {tuple(edge_index.shape)}" if isinstance(edge_index, Tensor) else repr(edge_index)
-        raise MarioError(f"data.edge_index must be an int64 tensor of shape [2, edges], got {got}")
-    if edge_index.dtype != torch.int64:
-        raise MarioError(f"data.edge_index must be int64, got {edge_index.dtype}")
-    if edge_index.numel():
-        low, high = extremes(edge_index)
-        if low < 0 or high >= num_nodes:
-            raise MarioError(f"data.edge_index must hold node ids in 0..{num_nodes - 1}, got {low}..{high}")
+    check_edges(data.get("edge_index"), num_nodes, "data.edge_index")
     return num_nodes
 
 

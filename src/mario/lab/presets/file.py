@@ -12,7 +12,7 @@ from mario.lab.presets.settings import parse_given, settings_of
 from mario.untrusted import read_json, read_toml
 
 WHAT = ("dataset", "domain", "shift", "setting", "method")
-SEEDS = ("split_seed", "seed")  # a run's settings.json has them; a preset is for all seeds
+OF_A_RUN = ("split_seed", "seed", "data")  # a run's settings.json has them; a preset is for all seeds and all data
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ def read_preset(path: Path | str) -> PresetFile:
     content = read_json(path) if path.suffix == ".json" else read_toml(path)
     if not isinstance(content, dict) or not isinstance(content.get("settings"), dict):
         raise MarioError(f"{path} has no settings: it needs a table [settings], in JSON an object under 'settings'")
-    unknown = sorted(set(content) - {*WHAT, *SEEDS, "settings"})
+    unknown = sorted(set(content) - {*WHAT, *OF_A_RUN, "settings"})
     if unknown:
         raise MarioError(f"{path} has '{unknown[0]}' beside its settings; it may have {', '.join(WHAT)} there")
     wrong = [key for key in WHAT if not isinstance(content.get(key, ""), str)]

@@ -1,11 +1,10 @@
 """The settings that a run has: those of its method and those of its evaluation."""
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from mario.errors import MarioError
+from mario.errors import MarioError, nearest
 from mario.methods import find, parse_setting, setting
 from mario.methods.settings import check_settings
 
@@ -51,8 +50,7 @@ def parse_given(given: Mapping[str, Any], known: Mapping[str, "dataclasses.Field
     parsed = {}
     for name, value in given.items():
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(sorted(known))}"
+            hint = nearest(name, known, f"it has {', '.join(sorted(known))}")
             raise MarioError(f"{method} has no setting '{name}'; {hint}")
         parsed[name] = parse_setting(known[name], value) if isinstance(value, str) else value
     return parsed

@@ -46,7 +46,8 @@ def begin_attempt(folder: Path) -> bool:
 
 def newest_checkpoint(folder: Path) -> str:
     """The step of the newest checkpoint, as in its file name; empty if there is none."""
-    return max((file.stem for file in (folder / "checkpoint").glob("*.safetensors")), default="")
+    files = (folder / "checkpoint").glob("*.safetensors")
+    return max((file.stem for file in files if file.stem.isdigit()), default="")
 
 
 def blame(folder: Path, checkpoint: str, signal: int | None) -> str:

@@ -2,7 +2,6 @@
 
 import platform
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -14,10 +13,10 @@ from torch_geometric.data import Data
 
 import mario
 from mario import ranks
-from mario.datasets import load_dataset
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate, evaluate_many, invariance, report
 from mario.files import write_json
+from mario.graphs.fingerprint import fingerprint
 from mario.lab import anonymous
 from mario.lab.from_json import from_json
 from mario.lab.presets import Evaluation, split_settings
@@ -27,26 +26,12 @@ from mario.lab.runs.lock import alone_in
 from mario.lab.spec import RunSpec
 from mario.methods.base import Method, choose_device
 from mario.training import Epoch, pauses, train
+from mario.untrusted import read_json
 
 
 def load_data(spec: RunSpec, root: Path | str | None = None, *, download: bool = True) -> Data:
-    """The graph of a run. Its known faults are in ``data.faults``; the caller shows them.
-
-    Args:
-        root: folder of raw files to look in first.
-        download: whether to fetch missing files; without it they are an error.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*data.faults has the details")
-        return load_dataset(
-            spec.case.dataset,
-            domain=spec.case.domain,
-            shift=spec.case.shift,
-            setting=spec.case.setting,
-            split_seed=spec.split_seed,
-            root=root,
-            download=download,
-        )
+    """The graph of a run: see :meth:`mario.lab.Case.load`."""
+    return spec.case.load(split_seed=spec.split_seed, root=root, download=download)
 
 
 def load_on_ranks(spec: RunSpec, root: Path | str | None = None) -> Data:
@@ -60,7 +45,8 @@ def execute(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") ->
     """Train and evaluate a run in ``folder``, one epoch per item; ``result.json`` is written last.
 
     If ``result.json`` is there, the run is done and nothing is yielded. If there is a checkpoint, the run continues
-    from it. With several ranks, every rank has to take every item; only rank 0 writes in ``folder`` and evaluates.
+    from it. Both raise a :class:`MarioError` if they are of other ``data``. With several ranks, every rank has to take
+    every item; only rank 0 writes in ``folder`` and evaluates.
     """
 
     with ExitStack() as held:
@@ -68,6 +54,7 @@ def execute(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") ->
         def begin() -> bool:
             claim(spec, folder)
             if (folder / "result.json").exists():
+                check_data(folder, data)
                 return False
             held.enter_context(alone_in(folder))
             return not (folder / "result.json").exists()  # another process may have finished it in the meantime
@@ -79,13 +66,14 @@ def execute(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") ->
 def proceed(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") -> Iterator[Epoch]:
     """:func:`execute` for a process that has claimed the folder and holds its lock."""
     began, began_cpu = time.monotonic(), time.process_time()
-    ranks.first(partial(store.set_aside_checkpoints, folder))
+    known = ranks.first(partial(_prepare_folder, spec, data, folder))
     model, judged = split_settings(spec.method, spec.settings)
     graph = model.prepare(data, seed=spec.seed, device=device)
     prepared, prepared_cpu = time.monotonic() - began, time.process_time() - began_cpu
     curve: list[CurvePoint] = []
     judge = _Judge(spec, model, data, judged)
-    for epoch in train(model, graph, seed=spec.seed, folder=folder, checkpoints=judged.checkpoints):
+    identity = {**_flat(spec), "data": known}
+    for epoch in train(model, graph, seed=spec.seed, folder=folder, checkpoints=judged.checkpoints, identity=identity):
         reached, reached_cpu = time.monotonic(), time.process_time()
         if epoch.pause:
             if not epoch.record:
@@ -106,8 +94,9 @@ def proceed(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") ->
         cpu_seconds=round(prepared_cpu + epoch.cpu_seconds + time.process_time() - reached_cpu, 2),
         scores=from_json(Scores, report([point.to_dict() for point in curve], data.get("groups") or ()), "scores"),
         curve=curve,
-        environment={**environment(), "device": str(choose_device(device))},
+        environment={**environment(), "device": str(choose_device(device)), **_earlier(epoch)},
         faults=list(data.faults),
+        data=known,
     )
     write_json(folder / "result.json", result.to_dict())
 
@@ -146,13 +135,43 @@ def finish(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") -> 
     """Complete a run and return its result."""
     for _ in execute(spec, data, folder, device=device):
         pass
-    written = ranks.first(lambda: result_of(folder).to_dict())
+    written = ranks.first(lambda: RunResult.read(folder).to_dict())
     return RunResult.from_dict(written, str(folder / "result.json"), folder)
 
 
-def result_of(folder: Path) -> RunResult:
-    """The result in ``folder``, or the error that explains why there is none."""
-    return store.read_result_file(folder / "result.json")
+def check_data(folder: Path, data: Data) -> None:
+    """Raise a :class:`MarioError` if the run that is done in ``folder`` was done on other data than ``data``."""
+    then = RunResult.read(folder).data
+    if then is not None:  # unknown of runs before the fingerprint was recorded
+        _compare_data(then, fingerprint(data), folder, data.name)
+
+
+def _prepare_folder(spec: RunSpec, data: Data, folder: Path) -> str:
+    """Set damaged checkpoints aside, and write or compare the fingerprint of the data, which is returned.
+
+    It is in ``settings.json`` beside what the digest is of: a recorded run keeps its name.
+    """
+    path = folder / "settings.json"
+    then, now = read_json(path).get("data"), fingerprint(data)
+    if then is None:
+        write_json(path, {**spec.to_dict(), "data": now})
+    else:
+        _compare_data(then, now, folder, data.name)
+    store.set_aside_checkpoints(folder)
+    return now
+
+
+def _compare_data(then: str, now: str, folder: Path, name: str) -> None:
+    if then != now:
+        raise MarioError(
+            f"{folder} holds a run on other data: the fingerprint of {name} is {then} there and {now} here. "
+            f"`mario data verify {name}` checks its files; choose another folder or remove this one"
+        )
+
+
+def _earlier(epoch: Epoch) -> dict[str, Any]:
+    """What a resumed run ran under before, if that may have changed its last bits."""
+    return {"earlier": list(epoch.environments[:-1])} if len(epoch.environments) > 1 else {}
 
 
 def claim(spec: RunSpec, folder: Path) -> None:

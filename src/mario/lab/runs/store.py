@@ -18,7 +18,6 @@ from mario.lab.spec import RunSpec
 from mario.untrusted import open_file, read_json, safetensors_header
 
 _REASON = 2000  # bytes at the end of error.txt that are looked at
-_AGAIN = "remove it, and the same command writes it again"
 DONE, RUNNING, FAILED, WAITING, BROKEN = "done", "running", "failed", "waiting", "broken"
 
 
@@ -87,7 +86,7 @@ def _look(folder: Path, mine: bool) -> Found:
         raise MarioError(f"{folder} is a file and not a folder")
     path = folder / "result.json"
     if path.exists():
-        result = read_result_file(path)
+        result = RunResult.read(folder)
         _check_digest(result.spec, path)
         return Found(DONE, result=result)
     if not mine and (who := holder(folder)):
@@ -99,11 +98,6 @@ def _look(folder: Path, mine: bool) -> Found:
     if (folder / "error.txt").exists():
         return Found(FAILED, _last_line(folder / "error.txt"))
     return Found(WAITING)
-
-
-def read_result_file(path: Path) -> RunResult:
-    """The result in the ``result.json`` at ``path``."""
-    return RunResult.from_dict(read_json(path, _AGAIN), str(path), path.parent)
 
 
 def read_spec(folder: Path) -> RunSpec:
@@ -152,7 +146,9 @@ def _line(error: BaseException) -> str:
 
 def set_aside_checkpoints(folder: Path) -> None:
     """Rename damaged checkpoints in ``folder`` with a warning; the run continues from the newest intact one."""
-    files = sorted((folder / "checkpoint").glob("*.safetensors"))
+    from mario.training.checkpoint import checkpoint_files
+
+    files = checkpoint_files(folder / "checkpoint")
     faults = {}
     for file in files:
         try:
@@ -163,7 +159,7 @@ def set_aside_checkpoints(folder: Path) -> None:
         _aside(file)
     if faults:
         intact = [file for file in files if file not in faults]
-        then = f"step {int(intact[-1].stem)}" if intact and intact[-1].stem.isdigit() else "the start"
+        then = f"step {int(intact[-1].stem)}" if intact else "the start"
         named = ", ".join(faults.values())
         warnings.warn(f"damaged checkpoints in {folder}: {named}; continuing from {then}", stacklevel=2)
 

@@ -94,7 +94,6 @@ def summarize(values: Iterable[float]) -> Summary:
     """Mean, sample standard deviation and count.
 
     Example:
-        >>> from mario.lab.statistics.paired import summarize
         >>> summarize([0.25, 0.5, 0.75])
         Summary(mean=0.5, sd=0.25, n=3)
     """
@@ -108,7 +107,6 @@ def over_splits(values: Sequence[float], splits: Sequence[Any]) -> BySplit:
     The spread over splits describes another draw of the split with many seeds; the spread over runs mixes both.
 
     Example:
-        >>> from mario.lab.statistics.paired import over_splits
         >>> over_splits([0.25, 0.75, 0.5, 1.0], splits=[0, 0, 1, 1])
         BySplit(n_splits=2, mean=0.625, sd=0.1767766952966369)
     """
@@ -125,7 +123,6 @@ def in_sds(value: float, mean: float, sd: float | None) -> float | None:
     """The distance of ``value`` above ``mean`` in standard deviations; None if there is no spread.
 
     Example:
-        >>> from mario.lab.statistics.paired import in_sds
         >>> in_sds(92.0, 91.0, 0.5), in_sds(92.0, 91.0, 0.0)
         (2.0, None)
     """
@@ -136,7 +133,6 @@ def least_p(n: int) -> float:
     """The smallest two-sided p of Wilcoxon's signed-rank test for n pairs, when all differences have one sign.
 
     Example:
-        >>> from mario.lab.statistics.paired import least_p
         >>> [least_p(n) for n in (0, 1, 5, 6)]
         [1.0, 1.0, 0.0625, 0.03125]
     """
@@ -158,7 +154,6 @@ def paired(
     generator seeded with ``seed``, so that the same scores give the same interval.
 
     Example:
-        >>> from mario.lab.statistics.paired import paired
         >>> result = paired([0.92, 0.90, 0.95, 0.91], [0.90, 0.90, 0.91, 0.89], splits=[0, 0, 1, 1])
         >>> result.n, round(result.mean_difference, 4), (result.wins, result.ties, result.losses)
         (4, 0.02, (3, 1, 0))
@@ -226,7 +221,6 @@ def holm(pvalues: Sequence[float | None]) -> list[float | None]:
     """Holm's step-down adjustment for several tests (Holm, 1979); None stays None and does not count.
 
     Example:
-        >>> from mario.lab.statistics.paired import holm
         >>> holm([0.0625, 0.5, None, 0.125])
         [0.1875, 0.5, None, 0.25]
     """

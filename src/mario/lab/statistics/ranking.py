@@ -48,7 +48,6 @@ def average_ranks(
     blocks with a score of every one of them count.
 
     Example:
-        >>> from mario.lab.statistics.ranking import average_ranks
         >>> cbas, webkb = {"mario": 0.92, "grace": 0.90, "erm": 0.83}, {"mario": 0.37, "grace": 0.35, "erm": 0.26}
         >>> ranking = average_ranks({"cbas": cbas, "webkb": webkb, "twitch": {"mario": 0.6}})
         >>> ranking.methods, ranking.average, ranking.blocks, ranking.left_out
@@ -92,7 +91,6 @@ def friedman(ranks: Sequence[Sequence[float]]) -> tuple[float, float]:
     """Friedman's χ² and its p from the ranks of k methods (columns) in n blocks (rows), corrected for ties.
 
     Example:
-        >>> from mario.lab.statistics.ranking import friedman
         >>> chi2, p = friedman([[1, 2, 3], [1, 2, 3], [1, 3, 2], [2, 1, 3]])
         >>> round(chi2, 2), round(p, 4)
         (4.5, 0.1054)
@@ -113,7 +111,6 @@ def critical_difference(methods: int, blocks: int, *, alpha: float = 0.05) -> fl
     q_α is the studentized range statistic for infinitely many degrees of freedom, divided by √2.
 
     Example:
-        >>> from mario.lab.statistics.ranking import critical_difference
         >>> round(critical_difference(4, 14, alpha=0.10), 2)  # the example of Demšar, section 3.2.2
         1.12
     """

@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Any
 
 from mario.errors import MarioError
+from mario.lab.case import Case
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,6 @@ class Figure:
     sd: float | None
     n: int
     table: str
-
-    @property
-    def out_of_memory(self) -> bool:
-        return self.mean is None
 
     def __str__(self) -> str:
         return "OOM" if self.mean is None else f"{self.mean:.2f} ± {self.sd:.2f}"
@@ -52,7 +49,6 @@ def cells() -> tuple[PrintedCell, ...]:
     """Every cell of Tables 2, 3, 4, 5, 7 and 8 of the paper, in order.
 
     Example:
-        >>> from mario.lab.studies.paper import cells
         >>> sorted({cell.figure.table for cell in cells()})
         ['Table 2', 'Table 3', 'Table 4', 'Table 5', 'Table 7', 'Table 8']
     """
@@ -77,29 +73,18 @@ def cells() -> tuple[PrintedCell, ...]:
     return tuple(found)
 
 
-def figure(
-    *,
-    dataset: str,
-    method: str,
-    column: str,
-    shift: str | None = None,
-    domain: str | None = None,
-    setting: str = "transductive",
-    encoder: str = "gcn",
-    table: str = "",
-) -> Figure | None:
+def figure(case: Case, method: str, column: str, *, encoder: str = "gcn", table: str = "") -> Figure | None:
     """The paper's number for one method in one column (``"id"`` or ``"ood"``), or None if no table has it.
 
     Some cells are printed in several tables; ``table`` (``"Table 4"``) chooses one of them, otherwise it is the first.
-    ``domain`` and ``shift`` are optional where the paper has only one.
+    Table 7 is the same for every shift and setting.
 
     Example:
-        >>> from mario.lab.studies import paper
-        >>> paper.figure(dataset="good-cbas", domain="color", shift="concept", method="mario", column="ood")
+        >>> figure(Case.find("good-cbas"), "mario", "ood")
         Figure(mean=91.28, sd=1.1, n=10, table='Table 2')
-        >>> print(paper.figure(dataset="good-twitch", shift="covariate", method="mvgrl", column="id"))
+        >>> print(figure(Case.find("good-twitch", shift="covariate"), "mvgrl", "id"))
         OOM
-        >>> paper.figure(dataset="good-cbas", shift="no_shift", method="mario", column="ood") is None
+        >>> figure(Case.find("good-cbas", shift="no_shift"), "mario", "ood") is None
         True
     """
     if column not in ("id", "ood"):
@@ -107,18 +92,11 @@ def figure(
     matches = [
         cell
         for cell in cells()
-        if (cell.dataset, cell.encoder, cell.method, cell.column) == (dataset, encoder, method, column)
-        and domain in (None, cell.domain)
-        and (cell.shift is None or shift in (None, cell.shift))
-        and cell.setting in (None, setting)
+        if (cell.dataset, cell.domain, cell.encoder) == (case.dataset, case.domain, encoder)
+        and (cell.method, cell.column) == (method, column)
+        and cell.shift in (None, case.shift)
+        and cell.setting in (None, case.setting)
     ]
-    for argument, given, values in (
-        ("domain", domain, {cell.domain for cell in matches}),
-        ("shift", shift, {cell.shift for cell in matches}),
-    ):
-        if given is None and len(values) > 1:
-            choices = ", ".join(sorted(map(str, values)))
-            raise MarioError(f"{argument} must be given for {dataset}: the paper has {choices}")
     return min(matches, key=lambda cell: cell.figure.table != table).figure if matches else None
 
 

@@ -94,7 +94,6 @@ def make_plan(
     """The plan of a study; the arguments choose runs as in :meth:`Study.jobs`.
 
     Example:
-        >>> from mario.lab.studies.plan import make_plan
         >>> from mario.lab.studies.read import find_study
         >>> plan = make_plan(find_study("ablation"), datasets=["good-cbas"], seeds=2)
         >>> [(case.name, case.asked, len(case.jobs)) for case in plan.cases]
@@ -196,7 +195,6 @@ def missing_data(case: Case, root: str | os.PathLike[str] | None = None) -> str 
     """Why the data of a case is missing, or None if it is there; nothing is downloaded.
 
     Example:
-        >>> from mario.lab.studies.plan import missing_data
         >>> missing_data(Case.find("good-cbas")) is None
         True
     """

@@ -5,7 +5,6 @@ how long each dataset is trained and with how many seeds. docs/experiments.md de
 your own studies.
 """
 
-import difflib
 import functools
 import itertools
 import tomllib
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mario.datasets import CATALOG, DatasetCard, find as find_dataset
-from mario.errors import MarioError
+from mario.errors import MarioError, nearest
 from mario.graphs.rules import SETTINGS, choose
 from mario.lab.case import Case
 from mario.lab.studies.study import PAPER, Schedule, Study, StudyCase, StudyRow, row_spec
@@ -45,7 +44,6 @@ def find_study(name: str) -> Study:
     """The study called ``name``, or the one in the file ``name`` if that ends in ``.toml``.
 
     Example:
-        >>> from mario.lab.studies.read import find_study
         >>> study = find_study("ablation")
         >>> study.paper, [row.label for row in study.rows]
         ('Table 4', ['mario', 'mario w/o ad', 'mario w/o cmi', 'mario w/o cmi, ad'])
@@ -55,11 +53,10 @@ def find_study(name: str) -> Study:
         name = safe_name(path.stem, f"the name of the study in {path}")
         return read_study(name, read_text(path, TOML_BYTES), str(path))
     if name not in study_names():
-        near = difflib.get_close_matches(name, study_names(), n=1)
-        meant = f"did you mean '{near[0]}'? " if near else ""
+        meant = nearest(name, study_names())
         raise MarioError(
-            f"there is no study '{name}'; {meant}choose {', '.join(study_names())}, all (the paper's), or your own "
-            "file that ends in .toml"
+            f"there is no study '{name}'; {meant and f'{meant} '}choose {', '.join(study_names())}, all (the paper's), "
+            "or your own file that ends in .toml"
         )
     text = (files("mario.lab") / "studies" / f"{name}.toml").read_text(encoding="utf-8")
     return read_study(name, text, f"{name}.toml")
@@ -264,8 +261,7 @@ def _check_keys(table: Any, known: Sequence[str], where: str) -> None:
         raise MarioError(f"{where} must be a table of {', '.join(known)}, got {table!r}")
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"use {', '.join(known)}"
+            hint = nearest(key, known, f"use {', '.join(known)}")
             raise MarioError(f"{where} has an unknown key '{key}'; {hint}")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from mario.errors import MarioError
 from mario.lab.case import Case
-from mario.lab.presets import Evaluation, complete_settings, file_settings
+from mario.lab.presets import complete_settings, file_settings, settings_of
 from mario.lab.runs.job import Job
 from mario.lab.spec import RunSpec
 from mario.methods import find
@@ -175,17 +175,15 @@ def _embeds(method: str, level: str) -> bool:
         return False
 
 
-def matched_settings(method: str, case: Case, reference: str = "mario") -> dict[str, Any]:
-    """The settings of ``reference`` as far as ``method`` has them, so that only the parts of the method differ.
+def matched_settings(method: str, case: Case) -> dict[str, Any]:
+    """The settings of MARIO as far as ``method`` has them, so that only the parts of the method differ.
 
     A supervised method keeps its own: it has another loss and needs another learning rate.
     """
-    cls = find(method)
-    if cls.supervised:
+    if find(method).supervised:
         return file_settings(method, case.dataset, case.domain, case.shift)
-    known = {f.name for f in cls.fields()} | set(Evaluation.__dataclass_fields__)
-    preset = file_settings(reference, case.dataset, case.domain, case.shift)
-    return {k: v for k, v in preset.items() if k in known}
+    preset = file_settings("mario", case.dataset, case.domain, case.shift)
+    return {k: v for k, v in preset.items() if k in settings_of(method)}
 
 
 def row_spec(case: StudyCase, schedule: Schedule, row: StudyRow) -> RunSpec:

@@ -10,7 +10,6 @@ from torch_geometric.data import Data
 
 from mario.errors import MarioError
 from mario.lab.case import Case
-from mario.lab.runs.execute import load_data
 from mario.lab.spec import RunSpec
 from mario.lab.tune.search_space import Between, Space, grid_of, search_space, spread
 from mario.lab.tune.storage import storage_url
@@ -131,7 +130,7 @@ class Tuning:
 
     def load(self, split_seed: int) -> Data:
         """The graph of one split, which must have the validation set that decides."""
-        data = load_data(replace(RunSpec.plan(self.case, self.method), split_seed=split_seed), self.root)
+        data = self.case.load(split_seed=split_seed, root=self.root)
         there = [name for name in SELECT if data.get(f"{name}_mask") is not None and data[f"{name}_mask"].any()]
         if self.select not in there:
             hint = f"use --select {there[0]}" if there else "without a validation set nothing can be chosen"

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from mario.errors import MarioError
-from mario.lab.presets import Evaluation, parse_given
+from mario.lab.presets import parse_given, settings_of
 from mario.methods import find, parse_setting
 from mario.methods.recipe import WithRecipe
 from mario.methods.settings import check_value
@@ -72,7 +72,7 @@ def search_space(
         ['clusters', 'gamma']
     """
     search, given = search or {}, given or {}
-    known = _known(method)
+    known = settings_of(method)
     for key in (*only, *search):
         parse_given(dict.fromkeys(key.split("+")), known, method)  # raises for unknown names
         fixed = [name for name in key.split("+") if name in given]
@@ -102,7 +102,7 @@ def search_space(
 
 def declared_ranges(method: str) -> Space:
     """Every setting of ``method`` with a search range, and those of the probe if the method needs one."""
-    fields = find(method).fields() if find(method).supervised else _known(method).values()
+    fields = find(method).fields() if find(method).supervised else settings_of(method).values()
     found = {field.name: field.metadata.get("search") for field in fields}
     return {name: Choice(tuple(values)) for name, values in found.items() if values}
 
@@ -119,7 +119,7 @@ def paper_grid(method: str, level: str = "node") -> Space:
         table = {}
     else:
         table = tables.get(cls.name, tables["unsupervised"])
-    own = _known(method).keys()
+    own = settings_of(method).keys()
     return {key: Choice(tuple(values)) for key, values in table.items() if own >= set(key.split("+"))}
 
 
@@ -150,10 +150,6 @@ def spread(params: Mapping[str, Any]) -> dict[str, Any]:
         {'drop_edges_1': 0.2, 'drop_edges_2': 0.2, 'lr': 0.1}
     """
     return {name: value for key, value in params.items() for name in key.split("+")}
-
-
-def _known(method: str) -> dict[str, "dataclasses.Field[Any]"]:
-    return {field.name: field for field in (*find(method).fields(), *dataclasses.fields(Evaluation))}
 
 
 def _parse_range(key: str, text: str, known: Mapping[str, "dataclasses.Field[Any]"]) -> Range:

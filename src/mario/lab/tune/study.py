@@ -6,15 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import optuna
+from optuna.samplers import BaseSampler, GridSampler, RandomSampler, TPESampler
+from optuna.trial import FrozenTrial, TrialState
+
 from mario.errors import MarioError
-
-try:
-    import optuna
-    from optuna.samplers import BaseSampler, GridSampler, RandomSampler, TPESampler
-    from optuna.trial import FrozenTrial, TrialState
-except ImportError:
-    raise MarioError("tuning needs Optuna, which is not installed: pip install 'mario-gcl[tune]'") from None
-
 from mario.lab.presets.file import write_preset
 from mario.lab.runs import store
 from mario.lab.spec import RunSpec

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from mario.evaluation import SETS
-from mario.lab.frame import COLUMNS
+from mario.lab.frame import COLUMNS, SCORES
 from mario.report.maps import MapData, points
 from mario.report.pictures.curves import SERIES
 from mario.report.pictures.palette import COLORS, GRAY, MARKERS, SEQUENTIAL, VERMILLION
@@ -16,8 +16,6 @@ from mario.report.pictures.palette import COLORS, GRAY, MARKERS, SEQUENTIAL, VER
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# The oracle's scores were chosen on test labels and are never shown.
-_SCORES = [column.name for column in COLUMNS if column.dtype == "float64" and not column.name.startswith("oracle")]
 _FACTS = [column.name for column in COLUMNS if column.dtype not in ("float64", "object") and column.name != "folder"]
 
 
@@ -25,7 +23,6 @@ def embedded(value: Any) -> Markup:
     """JSON that is safe inside a ``script`` element, with any content in its strings.
 
     Example:
-        >>> from mario.report.page.data import embedded
         >>> print(embedded({"name": "</script>", "score": float("nan")}))
         {"name":"\\u003c/script>","score":null}
     """
@@ -42,7 +39,7 @@ def runs_data(runs: "DataFrame") -> dict[str, Any]:
             groups = {f"groups.{name}": score for name, score in run["groups"].items()}
             found[run["digest"]] = {
                 "facts": {**_known(run, _FACTS), "faults": list(run["faults"])},
-                "scores": {**_known(run, _SCORES), **groups},
+                "scores": {**_known(run, SCORES), **groups},
                 "settings": settings.place(run["settings"]),
                 "environment": environments.place(run["environment"]),
                 "studies": [],

@@ -8,7 +8,6 @@ import base64
 import hashlib
 import os
 from collections.abc import Sequence
-from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from markupsafe import Markup
 
 import mario
 from mario.errors import MarioError
-from mario.files import write_whole
+from mario.files import write_text
 from mario.lab.anonymous import without_paths
 from mario.lab.studies.collect import Collected, labeled_frame
 from mario.report.claims import claims
@@ -71,7 +70,6 @@ def write_report(
         >>> from mario.lab.studies.collect import collect
         >>> from mario.lab.studies.plan import make_plan
         >>> from mario.lab.studies.read import find_study
-        >>> from mario.report import write_report
         >>> folder = Path(tempfile.mkdtemp())
         >>> plan = make_plan(find_study("ablation"), datasets=["good-cbas"], seeds=1)
         >>> page = write_report(folder / "report.html", [collect(plan, folder)], title="Nothing run yet")
@@ -111,7 +109,7 @@ def write_report(
         paper=PAPER,
         version=mario.__version__,
     )
-    write_whole(page, partial(_write, f"{document}\n"))
+    write_text(page, f"{document}\n")
     return page
 
 
@@ -146,7 +144,3 @@ def _policy(script: str) -> str:
 
 def _resource(name: str) -> str:
     return resources.files("mario.report.page").joinpath(name).read_text(encoding="utf-8")
-
-
-def _write(document: str, name: str) -> None:
-    Path(name).write_text(document, encoding="utf-8", newline="\n")

@@ -130,7 +130,6 @@ def values(found: Iterable[Any]) -> str:
     """Each value once: numbers in order, and consecutive integers as their first and last.
 
     Example:
-        >>> from mario.report.page.study import values
         >>> values([2, 0, 1, 1]), values(["b", None, "a"])
         ('0 to 2', 'b, a')
     """

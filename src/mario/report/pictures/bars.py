@@ -40,8 +40,6 @@ def bars(cases: Mapping[str, "DataFrame"], *, rows: Sequence[str] | None = None,
     start at zero.
 
     Example:
-        >>> import pandas as pd
-        >>> from mario.report.pictures import bars
         >>> runs = pd.DataFrame({"id_test": 0.9, "ood_test": [0.7, 0.8], "groups": [{}, {}]})
         >>> bars({"good-cbas": runs.assign(method="mario", metric="accuracy")}).description
         'Mean accuracy in percent over 2 runs. good-cbas ID: mario 90.0 ± 0.0. good-cbas OOD: mario 75.0 ± 7.1.'

@@ -42,7 +42,6 @@ def boxes(runs: "DataFrame", *, rows: Sequence[str] | None = None, title: str = 
 
     Example:
         >>> import pandas as pd
-        >>> from mario.report.pictures import boxes
         >>> runs = pd.DataFrame({"method": "mario", "metric": "accuracy", "groups": [{"T1": 0.9, "T2": 0.8}] * 2})
         >>> boxes(runs).description
         'Median accuracy in percent over 2 runs. mario: T1 90.0, T2 80.0.'

@@ -16,7 +16,6 @@ from mario.report.pictures.scores import (
     in_order,
     labels_of,
     metric_of,
-    over_steps,
     rows_of,
     where,
 )
@@ -73,7 +72,6 @@ def curves(runs: "DataFrame", *, rows: Sequence[str] | None = None, legend: bool
     Example:
         >>> import pandas as pd
         >>> from mario.lab.result import CurvePoint
-        >>> from mario.report.pictures import curves
         >>> scores = {"train": 0.9, "id_val": 0.8, "id_test": 0.8, "ood_val": 0.7, "ood_test": 0.6}
         >>> curve = tuple(CurvePoint(step, scores) for step in (10, 20))
         >>> curves(pd.DataFrame({"method": ["grace"], "metric": "accuracy", "curve": [curve]})).title
@@ -83,9 +81,8 @@ def curves(runs: "DataFrame", *, rows: Sequence[str] | None = None, legend: bool
     low, high = limits(runs, shown)
     columns = min(3, len(shown))
     lines = -(-len(shown) // columns)
-    with sheet(
-        COLUMN if columns == 1 else PAGE, 2.35 * lines + (0 if not legend else 0.6 if columns == 1 else 0.3)
-    ) as figure:
+    width, room = (COLUMN, 0.6) if columns == 1 else (PAGE, 0.3)
+    with sheet(width, 2.35 * lines + (room if legend else 0)) as figure:
         axes = figure.subplots(lines, columns, squeeze=False, sharey=True).flat
         for index, axis in enumerate(axes):
             if index >= len(shown):
@@ -131,7 +128,7 @@ def _draw(axis: Any, runs: "DataFrame", row: str) -> None:
 
 
 def _percent_band(runs: "DataFrame", row: str, key: str) -> tuple[Any, Any, Any]:
-    steps, mean, sd = band(over_steps(runs, row, key))
+    steps, mean, sd = band(runs, row, key)
     return steps, 100 * mean, 100 * sd
 
 

@@ -26,7 +26,6 @@ def differences(found: Iterable[Entry], *, title: str = "") -> Drawing:
         >>> from mario.lab.case import Case
         >>> from mario.lab.statistics.paired import summarize
         >>> from mario.lab.studies.paper import Figure
-        >>> from mario.report.pictures import differences
         >>> from mario.report import Entry, Score
         >>> score = Score(ours=summarize([0.91]), paper=Figure(91.28, 1.1, 10, "Table 2"))
         >>> facts = {"study": "mine", "case": Case.find("good-cbas"), "encoder": "gcn", "metric": "accuracy"}

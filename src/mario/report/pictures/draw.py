@@ -31,7 +31,6 @@ def draw(
         >>> from mario.lab.studies.collect import collect
         >>> from mario.lab.studies.plan import make_plan
         >>> from mario.lab.studies.read import find_study
-        >>> from mario.report.pictures import draw
         >>> folder = Path(tempfile.mkdtemp())
         >>> draw(collect(make_plan(find_study("ablation"), datasets=["good-cbas"], seeds=1), folder), folder)
         []
@@ -55,6 +54,7 @@ def draw(
                 case=sketch.case,
                 title=drawing.title,
                 description=drawing.description,
+                width=drawing.figure.get_figwidth(),
                 svg=to_svg(drawing.figure, name=name, title=drawing.title, description=drawing.description),
                 paths=tuple(save_picture(drawing.figure, folder / file_name(name), title=drawing.title)),
             )

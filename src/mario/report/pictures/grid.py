@@ -30,7 +30,6 @@ def grid(runs: "DataFrame", *, down: str = "gamma", across: str = "clusters", ti
 
     Example:
         >>> import pandas as pd
-        >>> from mario.report.pictures import grid
         >>> cells = [(0.1, 10, 0.4), (0.1, 100, 0.5), (1.0, 100, 0.3)]
         >>> runs = pd.DataFrame({"ood_val": [score for *_, score in cells], "metric": "accuracy"})
         >>> runs["ood_test"] = runs["ood_val"] - 0.1

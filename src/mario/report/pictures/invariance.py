@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mario.report.pictures.palette import looks
 from mario.report.pictures.picture import PAGE, Drawing, sheet
 from mario.report.pictures.registry import Sketch, register_picture
-from mario.report.pictures.scores import band, chosen_rows, in_order, over_steps, rows_of, where
+from mario.report.pictures.scores import band, chosen_rows, in_order, rows_of, where
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -33,7 +33,6 @@ def invariance_curves(runs: "DataFrame", *, rows: Sequence[str] | None = None, t
     Example:
         >>> import pandas as pd
         >>> from mario.lab.result import CurvePoint
-        >>> from mario.report.pictures import invariance_curves
         >>> curve = tuple(CurvePoint(s, {"align_mean": 0.1 * s, "align_worst": 0.2 * s}) for s in (1, 2))
         >>> invariance_curves(pd.DataFrame({"method": ["mario"], "curve": [curve]})).description
         'At the last checkpoint, average and worst case: mario 0.200 and 0.400.'
@@ -46,7 +45,7 @@ def invariance_curves(runs: "DataFrame", *, rows: Sequence[str] | None = None, t
         axes = figure.subplots(1, len(_PANELS), sharey=True)
         for axis, (key, name) in zip(axes, _PANELS, strict=True):
             for row in shown:
-                steps, mean, sd = band(over_steps(runs, row, key))
+                steps, mean, sd = band(runs, row, key)
                 axis.fill_between(steps, mean - sd, mean + sd, color=look[row].color, alpha=0.13, linewidth=0)
                 axis.plot(
                     *(steps, mean),

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mario.datasets import load_dataset
 from mario.errors import MarioError
 from mario.report.pictures.palette import BLUE, HATCHES, VERMILLION
 from mario.report.pictures.picture import PAGE, Drawing, sheet
@@ -40,7 +39,6 @@ def label_counts(data: Any) -> list[Counts]:
         >>> step = torch.arange(1, 50).repeat(2)
         >>> y = torch.cat([torch.ones(49), -torch.ones(49)]).long()
         >>> graph = Data(x=torch.ones(98, 1), edge_index=torch.zeros(2, 0).long(), y=y, time_step=step)
-        >>> from mario.report.pictures.label_rates import label_counts
         >>> counts = label_counts(elliptic_graph(graph))
         >>> counts[0], counts[-1].name
         (Counts(name='Tr', nodes=10, labeled=5, positive=5), 'T9')
@@ -57,8 +55,6 @@ def label_rates(counts: Sequence[Counts], *, title: str = "") -> Drawing:
     """Two bars per split: the share of nodes that have a label, and the share of those that are positive.
 
     Example:
-        >>> from mario.report.pictures import label_rates
-        >>> from mario.report.pictures.label_rates import Counts
         >>> label_rates([Counts("Tr", 100, 20, 5), Counts("T1", 50, 10, 1)]).description
         'Percent of nodes with a label, and of those the positive ones. Tr: 20.0 and 25.0. T1: 20.0 and 10.0.'
     """
@@ -111,6 +107,5 @@ def sketches(study: "Collected", root: Path | None) -> Iterator[Sketch]:
 
 
 def _of_case(case: "Case", root: Path | None) -> Drawing:
-    where: dict[str, Any] = {"domain": case.domain, "shift": case.shift, "setting": case.setting}
-    data = load_dataset(case.dataset, **where, root=root, download=False)
+    data = case.load(root=root, download=False)
     return label_rates(label_counts(data), title=f"Label rates of {case.dataset}")

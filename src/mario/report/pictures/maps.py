@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mario.errors import MarioError
-from mario.evaluation import SETS
 from mario.report import maps as run_maps
 from mario.report.pictures.palette import COLORS, MARKERS, ORDERED
 from mario.report.pictures.picture import COLUMN, PAGE, Drawing, sheet
@@ -54,8 +53,6 @@ def embedding_maps(maps: Sequence[Map], *, title: str = "") -> Drawing:
     equal shares of the nodes.
 
     Example:
-        >>> import numpy as np
-        >>> from mario.report.pictures.maps import Map, embedding_maps
         >>> xy, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 3
         >>> embedding_maps([Map("grace", xy, y, np.arange(20) % 2, np.arange(20) > 9)]).description
         'grace: 20 nodes, 10 of them out of distribution, 3 classes, 2 domains.'
@@ -90,8 +87,6 @@ def id_and_ood_maps(maps: Sequence[Map], *, title: str = "") -> Drawing:
     Both panels of a map have one scale, so that a place above is the same place below.
 
     Example:
-        >>> import numpy as np
-        >>> from mario.report.pictures.maps import Map, id_and_ood_maps
         >>> xy, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 3
         >>> id_and_ood_maps([Map("grace", xy, y, y, np.arange(20) > 9)]).title
         'Maps of the embeddings, ID and OOD apart'
@@ -231,6 +226,5 @@ def _of_case(
     drawn = []
     for row, folder in run_maps.mapped_runs(plan, case).items():
         found = run_maps.map_of(folder, root)
-        ood = np.isin(found.split, [place for place, name in enumerate(SETS) if name.startswith("ood")])
-        drawn.append(Map(row, found.xy, found.y, found.domain, ood))
+        drawn.append(Map(row, found.xy, found.y, found.domain, found.ood))
     return draw(drawn, title=title)

@@ -52,7 +52,6 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     """The look of each row of one picture: its own if it has one, otherwise the next free one.
 
     Example:
-        >>> from mario.report.pictures.palette import VERMILLION, looks
         >>> found = looks(["costa", "costa+mario", "mario"])
         >>> found["mario"].color == VERMILLION, len({look.color for look in found.values()})
         (True, 3)

@@ -1,11 +1,10 @@
 """A picture: a figure with its description, drawn at print size and saved as PNG, SVG and PDF."""
 
 import base64
-import io
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,13 +33,14 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Picture:
-    """A saved drawing. ``svg`` is for a page and takes its text color, ``paths`` are the files."""
+    """A saved drawing, ``width`` inches wide. ``svg`` is for a page and takes its text color, ``paths`` are files."""
 
     name: str
     kind: str
     case: str
     title: str
     description: str
+    width: float
     svg: str
     paths: tuple[Path, ...]
 
@@ -55,8 +55,7 @@ class Picture:
     @property
     def broad(self) -> bool:
         """Whether it is wider than a column."""
-        inches = re.search(r"--inches: ([\d.]+)", self.svg[:2000])
-        return inches is not None and float(inches[1]) > COLUMN
+        return self.width > COLUMN
 
 
 @contextmanager
@@ -105,16 +104,7 @@ def save_picture(figure: "Figure", stem: Path | str, *, title: str = "") -> list
     with matplotlib.rc_context(style(stem.name) | {"svg.fonttype": "path", "pdf.fonttype": 42}):
         for form, names in nothing.items():
             metadata: dict[str, str | None] = dict.fromkeys(names) | ({"Title": title} if title else {})
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=form, dpi=DPI, facecolor="white", metadata=metadata)
-            path = stem.with_name(f"{stem.name}.{form}")
-            write_bytes(path, buffer.getvalue())
-            paths.append(path)
+            paths.append(stem.with_name(f"{stem.name}.{form}"))
+            save = partial(figure.savefig, format=form, dpi=DPI, facecolor="white", metadata=metadata)
+            write_whole(paths[-1], save)
     return paths
-
-
-def write_bytes(path: Path, whole: bytes) -> None:
-    def write(name: str) -> None:
-        Path(name).write_bytes(whole)
-
-    write_whole(path, write)

@@ -26,7 +26,6 @@ def critical_difference(
 
     Example:
         >>> from mario.lab.statistics.ranking import average_ranks
-        >>> from mario.report.pictures import critical_difference
         >>> cases = {"a": {"mario": 0.9, "grace": 0.8}, "b": {"mario": 0.7, "grace": 0.6}}
         >>> critical_difference(average_ranks(cases)).description[:59]
         'Average rank over 2 blocks, 1 is best: mario 1.00, grace 2.'

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mario.errors import MarioError
+from mario.graphs.rules import choose
 from mario.plugins import discover
 from mario.report.pictures.picture import Drawing
 
@@ -38,7 +38,6 @@ def register_picture(name: str) -> Callable[[Sketches], Sketches]:
 
     Example:
         >>> from mario.report.pictures.picture import COLUMN, Drawing, sheet
-        >>> from mario.report.pictures.registry import Sketch, register_picture
         >>> def seconds(runs):
         ...     with sheet(COLUMN, 2.0) as figure:
         ...         figure.subplots().hist(runs["seconds"])
@@ -60,7 +59,7 @@ def find_picture(name: str) -> Sketches:
     """The picture called ``name``."""
     _load()
     if name not in _REGISTRY:
-        raise MarioError(f"show must be any of {', '.join([*TABLES, *sorted(_REGISTRY)])}, got {name!r}")
+        choose("show", name, (*TABLES, *sorted(_REGISTRY)))
     return _REGISTRY[name]
 
 

@@ -1,6 +1,6 @@
 """Scores of a frame of runs, row by row of a study, as pictures need them: in percent, over steps, by test group."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,21 +68,16 @@ def groups_of(runs: "DataFrame") -> list[str]:
     return list(dict.fromkeys(name for found in runs["groups"] for name in found))
 
 
-def over_steps(runs: "DataFrame", row: str, key: str) -> dict[int, list[float]]:
-    """The values of ``key`` at each evaluated step of the runs of a row, in order."""
+def band(runs: "DataFrame", row: str, key: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The evaluated steps of the runs of a row, in order, and mean and standard deviation of ``key`` at each."""
     at: dict[int, list[float]] = {}
     for curve in runs.loc[labels_of(runs) == row, "curve"]:
         for point in curve:
             if key in point.scores:
                 at.setdefault(point.step, []).append(point.scores[key])
-    return dict(sorted(at.items()))
-
-
-def band(at: Mapping[int, Sequence[float]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Steps, and mean and standard deviation of the values at each."""
-    both = [mean_and_sd(np.asarray(values)) for values in at.values()]
-    mean, sd = np.array(both).reshape(-1, 2).T
-    return np.array(list(at)), mean, sd
+    steps = sorted(at)
+    mean, sd = np.array([mean_and_sd(np.asarray(at[step])) for step in steps]).reshape(-1, 2).T
+    return np.array(steps), mean, sd
 
 
 def metric_of(runs: "DataFrame") -> str:

@@ -167,7 +167,6 @@ def long_table(found: Sequence[Entry], *, title: str) -> Table:
     """The long form: a line per case and row, with all columns but the study.
 
     Example:
-        >>> from mario.report import long_table
         >>> [column.head for column in long_table([], title="Every case").columns[:3]]
         ['case', 'dataset', 'domain']
     """
@@ -188,7 +187,6 @@ def to_csv(found: Iterable[Entry]) -> str:
     """The long form as CSV, with the columns of `LONG_COLUMNS`.
 
     Example:
-        >>> from mario.report import to_csv
         >>> print(to_csv([])[:42])
         study,case,dataset,domain,shift,setting,me
     """

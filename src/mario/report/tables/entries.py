@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mario.errors import MarioError
 from mario.lab.case import Case
+from mario.lab.frame import SCORES
 from mario.lab.runs.job import Job
 from mario.lab.statistics.paired import (
     BySplit,
@@ -33,7 +34,6 @@ LEVEL = 0.05
 
 _PRINTED = {"id_test": "id", "ood_test": "ood"}
 """The scores that the paper prints, by its columns."""
-_SCORES = ("id_test", "ood_test", "ood_test_by_id_val", "gap")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,6 @@ def entries(study: Collected) -> list[Entry]:
         >>> from mario.lab.studies.collect import collect
         >>> from mario.lab.studies.plan import make_plan
         >>> from mario.lab.studies.read import find_study
-        >>> from mario.report import entries
         >>> plan = make_plan(find_study("other-methods"), datasets=["good-cbas"], seeds=2)
         >>> for entry in entries(collect(plan, Path("no runs yet"))):
         ...     print(entry.label, entry.n, entry.asked, entry.ood.paper, entry.against)
@@ -176,7 +175,7 @@ def _entry(plan: Plan, case: CollectedCase, jobs: Sequence[Job], runs: "DataFram
         supervised=_supervised(job.spec.method),
         asked=asked,
         n=len(runs),
-        scores={name: _score(runs, name, _printed(plan, where, job, encoder, name)) for name in _SCORES},
+        scores={name: _score(runs, name, _printed(plan, where, job, encoder, name)) for name in SCORES},
         groups={
             name: Score(ours=summarize([found[name] for found in runs["groups"] if name in found])) for name in groups
         },
@@ -196,16 +195,7 @@ def _printed(plan: Plan, case: Case, job: Job, encoder: str, score: str) -> Figu
     """The paper's figure for a row, from the table of the plan if that has it."""
     if job.paper is None or score not in _PRINTED:
         return None
-    return paper.figure(
-        dataset=case.dataset,
-        domain=case.domain,
-        shift=case.shift,
-        setting=case.setting,
-        method=job.paper,
-        encoder=encoder,
-        column=_PRINTED[score],
-        table=plan.paper,
-    )
+    return paper.figure(case, job.paper, _PRINTED[score], encoder=encoder, table=plan.paper)
 
 
 def _why(case: CollectedCase, label: str, lacking: int) -> str:
@@ -284,8 +274,6 @@ def best_two(summaries: Mapping[str, Summary | None]) -> dict[str, int]:
     """Which labels are best (1) and second (2), by the mean as it is printed; equal means share a place.
 
     Example:
-        >>> from mario.lab.statistics.paired import summarize
-        >>> from mario.report.tables.entries import best_two
         >>> best_two({"a": summarize([0.9]), "b": summarize([0.80001]), "c": summarize([0.8]), "d": None})
         {'a': 1, 'b': 2, 'c': 2}
         >>> best_two({"a": summarize([0.9])})

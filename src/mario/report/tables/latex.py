@@ -22,7 +22,6 @@ def to_latex(table: Table) -> str:
     LaTeX cannot print without more packages are left out.
 
     Example:
-        >>> from mario.report.tables.latex import to_latex
         >>> from mario.report.tables.table import TableColumn, Table
         >>> columns = (TableColumn(head="method", names=True),)
         >>> print(to_latex(Table(name="mine", title="100 % mine", columns=columns, lines=(), notes=("A note.",))))
@@ -65,7 +64,6 @@ def escape_latex(text: str) -> str:
     """``text`` as LaTeX prints it, in ASCII.
 
     Example:
-        >>> from mario.report.tables.latex import escape_latex
         >>> escape_latex("mario_1 & 50 % ± 2")
         'mario\\\\_1 \\\\& 50 \\\\% $\\\\pm$ 2'
     """

@@ -1,6 +1,5 @@
 """Tables in GitHub's Markdown."""
 
-from mario.report.numbers import to_md
 from mario.report.tables.table import Cell, Table, TableColumn
 
 
@@ -19,24 +18,36 @@ def to_markdown(table: Table) -> str:
         | mario | **91.00**<br>*91.28* |
         <BLANKLINE>
     """
-    lines = [f"**{to_md(table.title)}**", ""] if table.title else []
+    lines = [f"**{escape_markdown(table.title)}**", ""] if table.title else []
     lines.append(f"| {' | '.join(map(_head, table.columns))} |")
     lines.append("|" + "".join(":---|" if column.names or column.text else "---:|" for column in table.columns))
     lines += [f"| {' | '.join(map(_cell, line.cells))} |" for line in table.lines]
-    lines += ["", *(f"- {to_md(note)}" for note in table.notes)] if table.notes else []
+    lines += ["", *(f"- {escape_markdown(note)}" for note in table.notes)] if table.notes else []
     return "\n".join(lines) + "\n"
 
 
 def _head(column: TableColumn) -> str:
     head = " ".join(part for part in (column.head, column.unit) if part)
-    return "<br>".join(to_md(part) for part in (column.group, head) if part)
+    return "<br>".join(escape_markdown(part) for part in (column.group, head) if part)
 
 
 def _cell(cell: Cell) -> str:
     if cell.items:
-        return "<br>".join(map(to_md, cell.items))
-    text = to_md(cell.text)
+        return "<br>".join(map(escape_markdown, cell.items))
+    text = escape_markdown(cell.text)
     text = {"best": f"**{text}**", "strong": f"**{text}**", "second": f"<u>{text}</u>", "": text}[cell.emphasis]
     first = " ".join(part for part in (text, f"({cell.count})" if cell.count else "", cell.arrow) if part)
-    second = to_md(cell.second_line)
+    second = escape_markdown(cell.second_line)
     return f"{first}<br>{f'*{second}*' if cell.paper else second}" if second else first
+
+
+def escape_markdown(text: str) -> str:
+    """``text`` in one line, escaped for a cell of a Markdown table.
+
+    Example:
+        >>> escape_markdown("a|b <c>")
+        'a\\\\|b &lt;c>'
+    """
+    for mark in ("\\", "|", "*", "<", "`"):
+        text = text.replace(mark, "&lt;" if mark == "<" else "\\" + mark)
+    return text.replace("\n", " ")

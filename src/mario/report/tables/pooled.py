@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 class Pooled:
     """A score of ``label`` minus that of ``against``, over all pairs of all cases that have both.
 
-    ``pairs`` counts those of each case, ``above`` the cases with a positive mean difference. A case in which scores
+    ``pairs`` counts those of each case, ``above`` the cases with a positive mean difference. ``p_holm`` is the p of the
+    test, corrected for those that it is shown beside. A case in which scores
     vary more weighs more in the mean; the test uses ranks.
     """
 
@@ -23,6 +24,7 @@ class Pooled:
     pairs: Mapping[str, int]
     above: int
     test: Paired
+    p_holm: float | None = None
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -42,7 +44,6 @@ def pool(runs: "DataFrame", label: str, against: str, *, score: str = "ood_test"
 
     Example:
         >>> from mario.lab.studies.collect import labeled_frame
-        >>> from mario.report import pool
         >>> pool(labeled_frame([]), "mario", "grace") is None
         True
     """
@@ -72,8 +73,6 @@ def reachable(tests: Sequence[Paired | None], level: float = 0.05) -> int:
     """How many of ``tests`` could fall below ``level`` after Holm's correction if all their pairs had one sign.
 
     Example:
-        >>> from mario.lab.statistics.paired import paired
-        >>> from mario.report.tables.pooled import reachable
         >>> five, nine = paired([0.9] * 5, [0.8] * 5), paired([0.9] * 9, [0.8] * 9)
         >>> reachable([five, five]), reachable([nine, five]), reachable([nine] * 12), reachable([nine] * 13)
         (0, 1, 12, 0)

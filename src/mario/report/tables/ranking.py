@@ -27,7 +27,6 @@ def ranking_of(
 
     Example:
         >>> import pandas as pd
-        >>> from mario.report import ranking_of
         >>> runs = pd.DataFrame({"label": ["grace", "mario"], "ood_test": [0.88, 0.91]})
         >>> runs = runs.assign(study="mine", case="good-cbas-concept", split_seed=0, seed=0)
         >>> ranking = ranking_of(runs)

@@ -1,7 +1,7 @@
 """The table of a study as the paper prints it: a line per method, and columns in and out of distribution per case."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from mario.lab.case import Case
 from mario.lab.statistics.paired import holm
@@ -12,14 +12,6 @@ from mario.report.tables.entries import Entry, Score, entries, summary_of, unpla
 from mario.report.tables.notes import notes
 from mario.report.tables.pooled import Pooled, pool
 from mario.report.tables.table import Cell, Line, Table, TableColumn
-
-
-@dataclass(frozen=True, kw_only=True)
-class Overall:
-    """A row against its reference over all cases; ``p_holm`` is corrected for the rows of the table."""
-
-    pooled: Pooled
-    p_holm: float | None
 
 
 def study_table(study: Collected, *, detail: bool = False) -> Table:
@@ -34,7 +26,6 @@ def study_table(study: Collected, *, detail: bool = False) -> Table:
         >>> from mario.lab.studies.collect import collect
         >>> from mario.lab.studies.plan import make_plan
         >>> from mario.lab.studies.read import find_study
-        >>> from mario.report import study_table
         >>> plan = make_plan(find_study("ablation"), datasets=["good-cbas"], seeds=1)
         >>> table = study_table(collect(plan, Path("no runs yet")))
         >>> [line.label for line in table.lines], [column.head for column in table.columns]
@@ -81,7 +72,7 @@ def study_table(study: Collected, *, detail: bool = False) -> Table:
     )
 
 
-def overall_of(study: Collected, found: Sequence[Entry]) -> dict[str, Overall]:
+def overall_of(study: Collected, found: Sequence[Entry]) -> dict[str, Pooled]:
     """Each row that has a reference, compared with it over all cases; nothing if there is only one case."""
     against = {entry.label: entry.against for entry in found if entry.against}
     pooled = {label: pool(study.frame, label, other) for label, other in against.items()}
@@ -89,7 +80,7 @@ def overall_of(study: Collected, found: Sequence[Entry]) -> dict[str, Overall]:
     if not any(len(one.cases) > 1 for one in known.values()):
         return {}
     adjusted = holm([one.test.p_wilcoxon for one in known.values()])
-    return {label: Overall(pooled=one, p_holm=p) for (label, one), p in zip(known.items(), adjusted, strict=True)}
+    return {label: replace(one, p_holm=p) for (label, one), p in zip(known.items(), adjusted, strict=True)}
 
 
 def validation_table(case: CollectedCase) -> Table:
@@ -166,16 +157,16 @@ def _kind(found: Sequence[Entry], label: str) -> str:
     return "control" if entry.control else "supervised" if entry.supervised else "compared"
 
 
-def _overall(overall: Overall | None) -> Cell:
-    if overall is None:
+def _overall(pooled: Pooled | None) -> Cell:
+    if pooled is None:
         return Cell(kind="overall")
-    pooled, test = overall.pooled, overall.pooled.test
-    direction = direction_of(test, overall.p_holm)
+    test = pooled.test
+    direction = direction_of(test, pooled.p_holm)
     return Cell(
         text=points(test.mean_difference),
         sort=f"{100 * test.mean_difference:.4f}",
         direction=direction,  # type: ignore[arg-type]
-        test=test_words(direction, pooled.against, overall.p_holm),
-        detail=f"{test.n} pairs, {pooled.above} of {len(pooled.cases)} cases above, {p_equals(overall.p_holm)}",
+        test=test_words(direction, pooled.against, pooled.p_holm),
+        detail=f"{test.n} pairs, {pooled.above} of {len(pooled.cases)} cases above, {p_equals(pooled.p_holm)}",
         kind="overall",
     )

@@ -17,7 +17,6 @@ def to_rich(table: Table) -> "Group":
     """The table for a terminal, with its notes. The paper's number is below ours.
 
     Example:
-        >>> from mario.report.tables.table import TableColumn, Table
         >>> from rich.console import Console
         >>> table = Table(name="mine", title="Scores", columns=(TableColumn(head="method", names=True),), lines=())
         >>> Console().print(to_rich(table).renderables[0])

@@ -10,8 +10,6 @@ def verdict(entry: Entry, reference: Entry) -> str:
     Example:
         >>> from mario.lab.case import Case
         >>> from mario.lab.statistics.paired import paired
-        >>> from mario.report.tables.entries import Entry, Score
-        >>> from mario.report.tables.verdict import verdict
         >>> facts = {"study": "mine", "case": Case.find("good-cbas"), "encoder": "gcn", "metric": "accuracy"}
         >>> facts |= {"asked": 2, "supervised": False, "scores": {"ood_test": Score()}}
         >>> grace = Entry(label="grace", method="grace", **facts)

@@ -1,4 +1,4 @@
-"""The manners of an estimator: settings that are checked, read, changed, copied and shown as in scikit-learn."""
+"""Settings that are checked, read, changed, copied and shown as those of a scikit-learn estimator."""
 
 import dataclasses
 import inspect
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
-class Estimator:
+class WithSettings:
     """A dataclass whose fields are settings. Assigning a value that is not allowed raises a :class:`MarioError`.
 
     Whatever ``fit`` learns has a name that ends with an underscore and is no setting.
@@ -103,7 +103,7 @@ def _fields(cls: type) -> dict[str, "dataclasses.Field[Any]"]:
     return {field.name: field for field in dataclasses.fields(cls)}
 
 
-def documented(cls: type[Estimator], description: str) -> str:
+def documented(cls: type[WithSettings], description: str) -> str:
     """A docstring for ``cls``: its ``description`` with all settings before the example."""
     lines = []
     for field in cls.fields():

@@ -1,4 +1,4 @@
-"""The manners of an estimator: settings are checked when set, listed, changed together, copied and shown."""
+"""Settings are checked when set, listed, changed together, copied and shown; `fit` shows progress."""
 
 import copy
 
