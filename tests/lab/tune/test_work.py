@@ -395,7 +395,7 @@ def test_a_study_of_another_method_is_refused(tmp_path: Path) -> None:
         ({"select": "ood_test"}, "select must be one of ood_val, id_val, got 'ood_test'"),
         ({"trials": 0}, "trials must be at least 1, got 0"),
         ({"seeds": 0}, "seeds must be at least 1, got 0"),
-        ({"name": "a/b"}, "the name of a study must be a valid file name, got 'a/b'"),
+        ({"name": "a/b"}, "the name of a study becomes the name of a file and cannot be 'a/b': it has '/'"),
         ({"given": {"hidden_channels": "-1"}}, "hidden_channels must be at least 1"),
     ],
 )
