@@ -29,7 +29,6 @@ from torch_geometric.data import Data
 from benchmarks.measuring import ROOT, folder, in_child, parser, save
 from benchmarks.reference import PlainMARIO, Settings, linear_head
 from mario.evaluation import SETS, report
-from mario.files import read_json
 from mario.lab.case import Case
 from mario.lab.presets import split_settings
 from mario.lab.runs.execute import execute, load_data, probe_seed
@@ -37,6 +36,7 @@ from mario.lab.spec import RunSpec
 from mario.lab.statistics.paired import paired
 from mario.training.loop import pauses
 from mario.training.streams import BATCH, STEP, stream
+from mario.untrusted import read_json
 
 SCORES = ("id_test", "ood_test")
 CHECKPOINTS = 20  # of the whole run

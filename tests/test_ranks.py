@@ -1,7 +1,9 @@
 """Ranks: nothing alone, and over two the sums, rows and errors of both."""
 
 import os
+import re
 import time
+import unittest.mock
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -228,3 +230,26 @@ def test_a_restart_meets_in_a_part_of_the_store_that_the_start_before_did_not_us
         parts[0].set("address", str(len(met)))
         met.append([part.get("address") for part in parts])
     assert met == [[b"0", b"0"], [b"1", b"1"], [b"2", b"2"]]
+
+
+def unpicklable(rank: int) -> list[str]:
+    """Ranks exchange JSON and tensors; what is neither is an error on all ranks, and they stay together."""
+    said = []
+    with unittest.mock.patch("pickle.dumps", side_effect=AssertionError("pickled")):
+        assert ranks.objects({"rank": rank, "loss": float("inf"), "é": [None, True]})[rank]["loss"] == float("inf")
+        try:
+            ranks.first(object)
+        except Exception as error:
+            said.append(type(error).__name__)
+        said.append(ranks.first(lambda: "x" * 100_000)[-1])
+    return said
+
+
+def test_nothing_is_pickled_between_ranks() -> None:
+    assert on_two_ranks(unpicklable) == [["TypeError", "x"], ["RunFailedError", "x"]]
+
+
+def test_no_source_of_ours_exchanges_pickles() -> None:
+    source = Path(ranks.__file__).parent
+    texts = "".join(path.read_text(encoding="utf-8") for path in source.rglob("*.py"))
+    assert not re.search("all_gather_object|broadcast_object_list|gather_object|scatter_object", texts)

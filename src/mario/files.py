@@ -1,10 +1,10 @@
-"""Atomic file writes, reading with clear errors, and the location of the cache."""
+"""Atomic file writes, locks, and the location of the cache. `mario.untrusted` reads."""
 
+import errno
 import json
 import os
 import sys
 import time
-import tomllib
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
-from mario.errors import MarioError, RunFailedError
+from mario.errors import RunFailedError
+from mario.untrusted import parse_json
+
+NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)
+"""Error numbers of a filesystem without locks."""
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -92,24 +96,39 @@ def _write_bytes(name: str, content: bytes) -> None:
 
 
 @contextmanager
-def locked(path: Path, *, patience: float = -1) -> Iterator[None]:
+def locked(path: Path, *, patience: float = 60.0) -> Iterator[None]:
     """Hold a lock for the file ``path`` and wait for a process that has it; a no-op on filesystems without locks.
 
-    Raises a :class:`MarioError` after ``patience`` seconds; a negative number is without end.
+    Raises :class:`RunFailedError` if another process holds it for longer than ``patience`` seconds.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     name = path.with_name(f".{path.name}.lock")
     lock = FileLock(name, timeout=patience, poll_interval=0.01, thread_local=False, fallback_to_soft=False)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout:
-        raise MarioError(f"another process is working on {path}: wait for it, or choose another folder") from None
-    except OSError:  # no locks here
-        pass
+        raise RunFailedError(
+            f"another process is working on {path}: wait for it, stop it, or choose another folder (it held {name} for "
+            f"more than {patience:g} seconds)"
+        ) from None
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise RunFailedError(f"cannot lock {path} with {name}: {error.strerror}") from error
     try:
         yield
     finally:
         lock.release()
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to ``path``, created if missing. A symbolic link in its place is not followed."""
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        with open(number, "a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+    except OSError as error:
+        reason = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        raise RunFailedError(f"cannot write {path}: {reason}") from error
 
 
 def write_text(path: Path, text: str) -> None:
@@ -120,35 +139,6 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
-
-
-def read_text(path: Path) -> str:
-    """The text of a file that the user named."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise MarioError(f"there is no file {path}") from None
-    except OSError as error:
-        raise MarioError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise MarioError(f"{path} is not text in UTF-8 ({error})") from None
-
-
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise MarioError(f"there is no file {path}") from None
-    except OSError as error:
-        raise MarioError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # also of a number with too many digits, and of deep nesting
-        raise MarioError(f"{path} is not valid JSON ({error}); remove it to have it written again") from None
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file that a user has given."""
-    try:
-        return tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise MarioError(f"{path} is not valid TOML: {error}") from None
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    parse_json(text, f"what would be written to {path}")  # nothing is written that cannot be read
+    write_text(path, f"{text}\n")

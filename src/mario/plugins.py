@@ -19,9 +19,10 @@ def discover(package: str, path: Iterable[str], group: str) -> None:
     for point in entry_points(group=group):
         try:
             point.load()
-        except Exception as error:  # one broken plug-in must not disable the others
+        except (Exception, SystemExit) as error:  # one broken plug-in must not disable the others
             what = group.rpartition(".")[2]
-            warnings.warn(f"{what} of {point.value} are left out: {error}", UserWarning, stacklevel=3)
+            said = f"it called sys.exit({error})" if isinstance(error, SystemExit) else error
+            warnings.warn(f"{what} of {point.value} are left out: {said}", UserWarning, stacklevel=3)
 
 
 def same_source(one: type, other: type) -> bool:

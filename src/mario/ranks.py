@@ -5,6 +5,7 @@ single process all functions are no-ops.
 """
 
 import functools
+import json
 import os
 import re
 import signal
@@ -14,7 +15,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -115,33 +116,44 @@ def row_counts(count: int) -> list[int]:
 
 
 def objects(value: T) -> list[T]:
-    """The values of all ranks; any value that can be pickled."""
+    """The values of all ranks; any value that JSON has. Nothing is pickled."""
     if size() == 1:
         return [value]
-    gathered: list[Any] = [None] * size()
-    with _noticing_loss():
-        dist.all_gather_object(gathered, value)
-    return gathered
+    own = _bytes(json.dumps(value))
+    counts = row_counts(own.numel())
+    return [json.loads(_text(part)) for part in rows(own, counts).split(counts)]
 
 
 def first(work: Callable[[], T]) -> T:
-    """The result of ``work``, which runs on rank 0 only; an error there is raised on all ranks."""
+    """The result of ``work``, which runs on rank 0 only; an error there is raised on all ranks.
+
+    The result is a value that JSON has. Of errors, the name of the type and the message are sent: a `MarioError` or a
+    `RunFailedError` is raised as such on the other ranks, any other as a `RunFailedError`.
+    """
     if size() == 1:
         return work()
-    outcome: list[Any] = [None]
     failure: Exception | None = None
+    message = torch.empty(0, dtype=torch.uint8, device=_device())
     if rank() == 0:
         try:
-            outcome = [(work(), None)]
+            message = _bytes(json.dumps({"value": work()}))
         except Exception as error:
             failure = error
-            outcome = [(None, error if type(error) in (MarioError, RunFailedError) else RunFailedError(repr(error)))]
-    with _noticing_loss():
-        dist.broadcast_object_list(outcome, src=0, device=_device())
-    value: T
-    value, told = outcome[0]
-    if told is not None:
-        raise failure or told
+            known = type(error) in (MarioError, RunFailedError)
+            told = [type(error).__name__, str(error)] if known else ["RunFailedError", repr(error)]
+            message = _bytes(json.dumps({"error": told}))
+    length = torch.tensor([message.numel()], device=_device())
+    equalize_([length])
+    if rank():
+        message = message.new_empty(int(length))
+    equalize_([message])
+    if failure is not None:
+        raise failure
+    outcome = json.loads(_text(message))
+    if "error" in outcome:
+        kind, said = outcome["error"]
+        raise (MarioError if kind == "MarioError" else RunFailedError)(said)
+    value: T = outcome["value"]
     return value
 
 
@@ -154,7 +166,7 @@ def equalize_(tensors: Iterable[Tensor]) -> None:
     for tensor in tensors:
         by_type.setdefault(tensor.dtype, []).append(tensor)
     for group in by_type.values():
-        buffer = torch.cat([tensor.detach().reshape(-1) for tensor in group])
+        buffer = torch.cat([tensor.detach().reshape(-1).to(_device()) for tensor in group])
         with _noticing_loss():
             dist.broadcast(buffer, src=0)
         for tensor, part in zip(group, buffer.split([tensor.numel() for tensor in group]), strict=True):
@@ -305,6 +317,14 @@ def _device() -> torch.device:
     if _joined() and dist.get_backend() == "nccl":
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")
+
+
+def _bytes(text: str) -> Tensor:
+    return torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8).to(_device())
+
+
+def _text(message: Tensor) -> str:
+    return message.cpu().numpy().tobytes().decode()
 
 
 def _arrive(message: dist.Work) -> None:

@@ -110,7 +110,7 @@ def test_fetch_offline_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_network(*_: object, **__: object) -> None:
         raise OSError("no network")
 
-    monkeypatch.setattr("urllib.request.urlopen", no_network)
+    monkeypatch.setattr("urllib.request.OpenerDirector.open", no_network)
     result = run("fetch", "coauthor-cs")
     assert isinstance(result.exception, MarioError)
     assert "Coauthor/CS/raw/ms_academic_cs.npz" in str(result.exception)

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from mario.cli import app
 from mario.errors import MarioError, RunFailedError
-from mario.files import read_json
 from mario.lab.case import Case
 from mario.lab.spec import RunSpec
 from mario.lab.tune.plan import Tuning
 from mario.lab.tune.study import open_study
+from mario.untrusted import read_json
 
 TINY = ["hidden_channels=8", "num_layers=1", "epochs=2", "steps_per_epoch=1", "probe_epochs=2", "checkpoints=2"]
 FIXED = [word for text in TINY for word in ("--set", text)]

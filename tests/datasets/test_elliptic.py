@@ -210,7 +210,7 @@ def test_a_damaged_file_is_named_with_its_folder(files: Path) -> None:
 def test_a_download_is_unpacked_into_the_cache(tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def serve(url: str, timeout: float) -> io.BytesIO:
+    def serve(_: object, url: str, timeout: float) -> io.BytesIO:
         asked.append(url)
         name = url.rpartition("/")[2].removesuffix(".zip")
         packed = io.BytesIO()
@@ -218,7 +218,7 @@ def test_a_download_is_unpacked_into_the_cache(tmp_path: Path, files: Path, monk
             archive.write(files / "EllipticBitcoin/raw" / name, name)
         return io.BytesIO(packed.getvalue())
 
-    monkeypatch.setattr("urllib.request.urlopen", serve)
+    monkeypatch.setattr("urllib.request.OpenerDirector.open", serve)
     (tmp_path / "empty").mkdir()
     data = load_dataset("elliptic", root=tmp_path / "empty")
     assert torch.equal(data.x, load_dataset("elliptic", root=files).x)

@@ -154,7 +154,7 @@ def test_what_is_no_dataset_is_explained(tmp_path: Path) -> None:
         ({"file": '"."'}, "file must be in the folder of graph.toml, got '.'"),
         ({"file": '"link"'}, "file must be in the folder of graph.toml, got 'link'"),
         ({"file": '"absent.safetensors"'}, "file = 'absent.safetensors', but the folder has no such file"),
-        ({"name": "not toml"}, "graph.toml: Invalid value"),
+        ({"name": "not toml"}, "graph.toml is not valid TOML: Invalid value"),
     ],
 )
 def test_a_bad_card_is_one_error(tmp_path: Path, change: dict[str, str | None], message: str) -> None:

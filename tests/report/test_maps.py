@@ -9,12 +9,12 @@ import pytest
 
 from mario.errors import MarioError
 from mario.evaluation import SETS
-from mario.files import read_json
 from mario.lab.case import Case
 from mario.lab.runs.execute import finish, load_data
 from mario.lab.spec import RunSpec
 from mario.report import maps
 from mario.report.maps import MapData, map_of, points
+from mario.untrusted import read_json
 
 CASE = Case.find("good-cbas", shift="concept")
 SMALL = {"epochs": 1, "steps_per_epoch": 1, "checkpoints": 1, "hidden_channels": 8}

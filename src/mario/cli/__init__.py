@@ -70,11 +70,12 @@ def main() -> None:
         # The reader of our output is gone; without this, Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
-    except (NotADirectoryError, FileExistsError, PermissionError) as error:
+    except OSError as error:  # a read-only or failing disk, a file in the place of a folder
         if debug:
             raise
-        _complain(f"error: cannot use {error.filename}: {error.strerror}; choose another file or folder")
-        sys.exit(WRONG_INPUT)
+        what = f"cannot use {error.filename}" if error.filename else "the system refused"
+        _complain(f"error: {what}: {error.strerror or error}; choose another file or folder, or free what is in use")
+        sys.exit(WRONG_INPUT if isinstance(error, NotADirectoryError | FileExistsError | PermissionError) else FAILED)
     except Exception as error:
         if debug:
             raise

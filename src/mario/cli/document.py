@@ -5,12 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from mario.errors import MarioError
-from mario.files import read_text, write_text
+from mario.files import write_text
 from mario.lab.studies.collect import Collected, labeled_frame
 from mario.report import claims, claims_table, study_table, to_markdown, validation_table
 from mario.report.convergence import convergence, convergence_table
 from mario.report.summary import summary_table
 from mario.report.tables.table import Table
+from mario.untrusted import read_text
 
 
 def markers(part: str) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """Options and arguments that several verbs share. This module does not import torch."""
 
+import os
 import re
 from collections.abc import Sequence
 from importlib.resources import files
@@ -10,6 +11,9 @@ import typer
 
 from mario.datasets import CATALOG
 from mario.errors import MarioError
+
+MOST_THREADS = max(64, os.cpu_count() or 1)
+"""With thousands of threads, torch crashes or never begins."""
 
 
 def complete_method(incomplete: str) -> list[str]:
@@ -46,9 +50,15 @@ Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Root = Annotated[
     Path | None, typer.Option(help="Folder of raw files to search before $MARIO_DATA and the user's cache.")
 ]
-Workers = Annotated[int, typer.Option(min=1, help="Runs at once, one thread each.")]
+Workers = Annotated[int, typer.Option(min=1, max=1024, help="Runs at once, one thread each.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Anonymous = Annotated[
+    bool,
+    typer.Option(
+        "--anonymous", envvar="MARIO_ANONYMOUS", help="Leave the platform and paths out of results and pages."
+    ),
+]
 Documents = Annotated[list[Path] | None, typer.Option(help="Markdown file whose tables are updated; repeatable.")]
 
 

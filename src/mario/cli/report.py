@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mario.cli.options import Documents, Root
+from mario.cli.options import Anonymous, Documents, Root
 from mario.errors import MarioError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def report(
     out: Annotated[Path, typer.Option("--out", "-o", help="The page; pictures go beside it.")] = Path("report.html"),
     document: Documents = None,
     root: Root = None,
+    anonymous: Anonymous = False,
 ) -> None:
     """Write one page about the results of runs, with its pictures.
 
@@ -31,6 +32,7 @@ def report(
     from rich.console import Console
 
     from mario.cli.document import places
+    from mario.lab.anonymous import ask
     from mario.lab.studies.collect import collect
     from mario.lab.studies.loose import plan_of_runs
     from mario.lab.studies.plan_files import read_plans
@@ -40,11 +42,13 @@ def report(
     console = Console()
     plans = read_plans(runs) or [plan_of_runs(runs, partial(console.print, highlight=False, markup=False))]
     placed = {path: places(path, [plan.study for plan in plans]) for path in document or ()}
+    if anonymous:
+        ask(case.case for plan in plans for case in plan.cases)
     collected = [collect(plan, runs) for plan in plans]
     show_tables(console, collected)
     for path, studies in placed.items():
         write_tables(console, path, [study for study in collected if study.plan.study in studies], collected)
-    write_pages(console, collected, out, root=root)
+    write_pages(console, collected, out, root=root, anonymous=anonymous)
 
 
 def show_tables(console: "Console", collected: Sequence["Collected"]) -> None:
@@ -66,14 +70,21 @@ def write_tables(
     console.print(f"tables written into {document}", highlight=False, markup=False, soft_wrap=True)
 
 
-def write_pages(console: "Console", collected: Sequence["Collected"], path: Path, *, root: Path | None = None) -> None:
+def write_pages(
+    console: "Console",
+    collected: Sequence["Collected"],
+    path: Path,
+    *,
+    root: Path | None = None,
+    anonymous: bool = False,
+) -> None:
     """Write the page at ``path`` and the pictures in the folder ``pictures`` beside it."""
     from mario.report import write_report
 
     console.print("drawing the pictures and writing the page ...")
     title = "MARIO: the paper’s tables and figures" if len(collected) > 1 else collected[0].plan.title
     command = "\n".join(dict.fromkeys(line for study in collected for line in study.plan.command.splitlines()))
-    print_link(console, write_report(path, collected, title=title, command=command, root=root))
+    print_link(console, write_report(path, collected, title=title, command=command, root=root, anonymous=anonymous))
 
 
 def print_link(console: "Console", page: Path) -> None:

@@ -4,6 +4,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mario.cli.forecast import forecast
-from mario.cli.options import Documents, Root, Workers, assignments, complete_dataset, complete_method, listed
+from mario.cli.options import (
+    Anonymous,
+    Documents,
+    Root,
+    Workers,
+    assignments,
+    complete_dataset,
+    complete_method,
+    listed,
+)
 from mario.cli.progress import follow
 from mario.errors import MarioError, RunFailedError
 from mario.lab.launch import launch, launchers, make_launcher
@@ -79,6 +89,7 @@ def reproduce(
         typer.Option(help="File of results, one line per run: recorded runs count as done, new ones are added."),
     ] = None,
     root: Root = None,
+    anonymous: Anonymous = False,
 ) -> None:
     """Run tables and figures of the paper, and compare the paper's numbers with ours.
 
@@ -88,6 +99,7 @@ def reproduce(
 
     from mario.cli.document import check_markers
     from mario.cli.report import show_tables, write_pages, write_tables
+    from mario.lab.anonymous import ask, without_paths
     from mario.lab.studies.collect import collect
     from mario.lab.studies.plan import with_earlier
     from mario.lab.studies.plan_files import read_plans, write_plan
@@ -99,6 +111,9 @@ def reproduce(
     if document and quick:
         raise MarioError("a document shows full runs: leave out --quick or --document")
     chosen = _choose(studies, datasets or (), methods or (), seeds=seeds, quick=quick, root=root)
+    if anonymous:
+        ask(case.case for _, plan in chosen for case in plan.cases)
+        chosen = [(study, replace(plan, command=without_paths(plan.command))) for study, plan in chosen]
     for study, _ in chosen:
         check_shown(study.show)
     for path in document or ():
@@ -136,7 +151,7 @@ def reproduce(
     try:
         for path in document or ():
             write_tables(console, path, collected, everything)
-        write_pages(console, everything, report or out / "report.html", root=root)
+        write_pages(console, everything, report or out / "report.html", root=root, anonymous=anonymous)
     except MarioError as error:
         if failure is None:
             raise

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mario.cli.options import (
+    MOST_THREADS,
+    Anonymous,
     Dataset,
     Device,
     Domain,
@@ -53,7 +55,10 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Folder of the run. The default is runs/DIGEST.")] = None,
     device: Device = "auto",
     root: Root = None,
-    threads: Annotated[int, typer.Option(min=0, help="Number of torch threads; 0 leaves it to torch.")] = 0,
+    threads: Annotated[
+        int, typer.Option(min=0, max=MOST_THREADS, help="Number of torch threads; 0 leaves it to torch.")
+    ] = 0,
+    anonymous: Anonymous = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; result.json has the scores.")] = False,
     tensorboard: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Also log to TensorBoard; runs can share a folder.")
@@ -70,6 +75,7 @@ def run(
 
     from mario import ranks
     from mario.cli.tracking import open_sinks, show
+    from mario.lab.anonymous import ask
     from mario.lab.process import AWAKE
     from mario.lab.result import RunResult
     from mario.lab.runs.execute import claim, execute, load_on_ranks
@@ -90,6 +96,8 @@ def run(
         split_seed=split_seed,
         seed=seed,
     )
+    if anonymous:
+        ask([spec.case])
     folder = out or Path("runs") / spec.digest
     with ranks.running(device, awake=AWAKE):
         data = load_on_ranks(spec, root)

@@ -64,7 +64,7 @@ def tune(
         str | None, typer.Option(metavar="FILE|URL", help="Where trials are kept; default RUNS/tune/NAME.db.")
     ] = None,
     study_name: Annotated[str | None, typer.Option(help="Default: made of dataset, domain, shift and method.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Trials at once, one thread each.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, max=1024, help="Trials at once, one thread each.")] = 2,
     timeout: Annotated[float | None, typer.Option(min=0, help="Seconds after which no trial starts.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed trials again.")] = False,
     out: Annotated[

@@ -40,6 +40,7 @@ class AmazonPhoto(PyGDataset):
     )
     pyg_class = "Amazon"
     pyg_names = ("Photo",)
+    files_url = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
     npz_members = SPARSE_MATRICES
 
     def split(self, data: Data, *, domain: str, shift: str, split_seed: int) -> Data:

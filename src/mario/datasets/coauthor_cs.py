@@ -25,4 +25,5 @@ class CoauthorCS(PyGDataset):
     )
     pyg_class = "Coauthor"
     pyg_names = ("CS",)
+    files_url = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
     npz_members = SPARSE_MATRICES

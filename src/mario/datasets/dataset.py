@@ -32,6 +32,10 @@ _UNVERIFIED = "MARIO_UNVERIFIED"
 Root = str | os.PathLike[str] | None
 
 
+class _WrongFileError(MarioError):
+    """A download brought a file with another checksum."""
+
+
 class Dataset:
     """A dataset: its card, how it is read, and how it is split.
 
@@ -112,9 +116,9 @@ class Dataset:
             raise MarioError(absent_message(self.card, root, "downloads are disabled"))
         try:
             self._download()
-        except MarioError:
+        except _WrongFileError:
             raise
-        except Exception as error:  # PyG and urllib raise many kinds of errors for one fact: no files
+        except Exception as error:  # archives and urllib raise many kinds of errors for one fact: no files
             raise MarioError(absent_message(self.card, root, f"the download failed ({error})")) from None
         return downloads_folder()
 
@@ -202,15 +206,21 @@ class Dataset:
             stage = Path(private)
             self.download(stage)
             for file in self.card.files:
-                # PyG does not check certificates, so known checksums are the only check of a download.
                 if self.verify_download and sha256(stage / file.path) != file.sha256:
-                    raise MarioError(
+                    raise _WrongFileError(
                         f"the download of {self.card.name} brought a {file.path} that is not the published one; "
                         "try again"
                     )
                 target = home / file.path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(stage / file.path, target)
+        if not self.verify_download:
+            warnings.warn(
+                f"no checksums are known for the files of {self.card.name} that were downloaded: only the server's "
+                f"certificate was checked. They are in {home}",
+                UserWarning,
+                stacklevel=5,
+            )
 
 
 def _unverified() -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mario.datasets.card import DatasetCard, RawFile
 from mario.datasets.dataset import Dataset
-from mario.datasets.files import download_bytes
+from mario.datasets.files import fetch_url
 from mario.datasets.registry import register
 from mario.graphs.rules import choose
 
@@ -58,14 +58,13 @@ class Elliptic(Dataset):
         return elliptic_graph(data, split_seed=split_seed)
 
     def download(self, folder: Path) -> None:
+        import io
         import shutil
         import zipfile
 
-        from torch_geometric.datasets import EllipticBitcoinDataset
-
         for file in self.card.files:
             target = folder / file.path
-            packed = download_bytes(f"{EllipticBitcoinDataset.url}/{target.name}.zip")
+            packed = io.BytesIO(fetch_url(f"https://data.pyg.org/datasets/elliptic/{target.name}.zip"))
             target.parent.mkdir(parents=True, exist_ok=True)
             with zipfile.ZipFile(packed) as archive, archive.open(target.name) as content, target.open("wb") as written:
                 shutil.copyfileobj(content, written)

@@ -1,7 +1,6 @@
 """Where raw files are searched for, and whether they are the published ones. No torch here."""
 
 import hashlib
-import io
 import os
 import time
 from collections.abc import Sequence
@@ -12,10 +11,13 @@ from typing import Any
 
 from mario.datasets.card import DatasetCard, RawFile
 from mario.errors import MarioError
-from mario.files import cache_folder, read_json, write_json
+from mario.files import cache_folder, write_json
+from mario.untrusted import read_json
 
 _REMEMBERED = 10_000  # files
 _SETTLED = 2_000_000_000  # nanoseconds: a file this new may change again without another time
+_TIMEOUT = 60.0  # seconds without an answer
+_MOST = 2**30  # bytes of a download
 
 
 @dataclass(frozen=True)
@@ -80,14 +82,6 @@ def file_states(card: DatasetCard, root: str | os.PathLike[str] | None = None) -
     return states
 
 
-def download_bytes(url: str) -> io.BytesIO:
-    """The response of ``url``, such as an archive, in memory."""
-    import urllib.request  # takes as long to import as all cards
-
-    with urllib.request.urlopen(url, timeout=60) as response:
-        return io.BytesIO(response.read())
-
-
 def sha256(path: Path) -> str:
     """The SHA-256 of a file's bytes."""
     try:
@@ -95,6 +89,35 @@ def sha256(path: Path) -> str:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise MarioError(f"cannot read {path}: {error.strerror}") from None
+
+
+def fetch_url(url: str) -> bytes:
+    """What an https URL has. The server's certificate is checked, also after a redirect; PyG's downloads check none."""
+    import http.client
+    import ssl
+    import urllib.error
+    import urllib.request
+
+    class OnlyHttps(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+            _check_https(newurl)
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+    _check_https(url)
+    checked = urllib.request.HTTPSHandler(context=ssl.create_default_context())
+    try:
+        with urllib.request.build_opener(checked, OnlyHttps).open(url, timeout=_TIMEOUT) as response:
+            content: bytes = response.read(_MOST + 1)
+    except (OSError, http.client.HTTPException, urllib.error.URLError) as error:
+        raise MarioError(f"{url}: {getattr(error, 'reason', None) or error}") from None
+    if len(content) > _MOST:
+        raise MarioError(f"{url} has more than {_MOST:,} bytes")
+    return content
+
+
+def _check_https(url: str) -> None:
+    if not url.startswith("https://"):
+        raise MarioError(f"{url} is not an https URL; nothing is downloaded over an unchecked connection")
 
 
 def checksums(paths: Sequence[Path]) -> list[str]:

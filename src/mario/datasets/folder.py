@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,9 @@ from mario.datasets.card import DatasetCard, RawFile
 from mario.datasets.dataset import Dataset, Root
 from mario.datasets.files import FileState
 from mario.errors import MarioError
-from mario.files import read_text, write_text
+from mario.files import write_text
 from mario.graphs.rules import SETTINGS, SHIFTS, SplitRule, choose
+from mario.untrusted import read_toml, safe_name
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -46,12 +46,12 @@ class FolderDataset(Dataset):
             raise MarioError(f"there is no folder {folder}; `mario data list` lists the datasets that have a name")
         if not (self.folder / CARD_FILE).is_file():
             raise MarioError(f"{folder} has no {CARD_FILE}; mario.datasets.save_dataset(data, folder) writes one")
+        table = read_toml(self.folder / CARD_FILE)
         try:
-            table = tomllib.loads(read_text(self.folder / CARD_FILE))
             _check(table)
             self.path = _inside(self.folder, table["file"])
             self.split_rule = None if "split" not in table else _rule(table["split"])
-        except (MarioError, tomllib.TOMLDecodeError) as error:
+        except MarioError as error:
             raise MarioError(f"{self.folder / CARD_FILE}: {error}") from None
         facts: dict[str, Any] = dict(_TEXTS)
         for key in table.keys() - {"file", "split"}:
@@ -218,6 +218,7 @@ def _check(table: Mapping[str, Any]) -> None:
             raise MarioError(f"{key} must be {kind}, got {value!r}")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", table["name"]):
         raise MarioError(f"name must consist of letters, digits, '.', '_' and '-', got {table['name']!r}")
+    safe_name(table["name"], "name")
     choose("setting", table["setting"], SETTINGS)
     choose("level", table.get("level", "node"), ("node", "graph"))
     if "split" in table:
@@ -226,6 +227,8 @@ def _check(table: Mapping[str, Any]) -> None:
 
 
 def _inside(folder: Path, file: str) -> Path:
+    if "\0" in file:
+        raise MarioError(f"file cannot have a null character, got {file!r}")
     path = (folder / file).resolve()
     if not path.is_relative_to(folder) or path == folder:
         raise MarioError(f"file must be in the folder of {CARD_FILE}, got {file!r}")

@@ -22,4 +22,5 @@ class GOODCora(PyGDataset):
     )
     pyg_class = "CitationFull"
     pyg_names = ("Cora",)
+    files_url = "https://github.com/abojchevski/graph2gauss/raw/master/data"
     npz_members = SPARSE_MATRICES

@@ -31,5 +31,6 @@ class GOODTwitch(PyGDataset):
     rule = SplitRule(descending=False, bias=(0.8, 0.7, 0.8, 0.7, 0.5), control=(0.4, 0.3, 0.3))
     pyg_class = "Twitch"
     pyg_names = card.parts
+    files_url = "https://graphmining.ai/datasets/ptg/twitch"
     npz_members = ("features", "target", "edges")
     other_counts = ((34120, 892346),)

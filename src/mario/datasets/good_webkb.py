@@ -1,5 +1,7 @@
 """GOOD-WebKB: web pages of three universities, with the faults of the published files (Gui et al., NeurIPS 2022)."""
 
+from pathlib import Path
+
 from mario.datasets.card import DatasetCard, raw_files
 from mario.datasets.pyg import PyGDataset
 from mario.datasets.registry import register
@@ -34,4 +36,9 @@ class GOODWebKB(PyGDataset):
     rule = SplitRule(descending=False, held_out="wisconsin", environments=2, bias=(0.85, 0.75, 0.85, 0.8, 0.5))
     pyg_class = "WebKB"
     pyg_names = card.parts
+    files_url = "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master"
     verify_download = True
+
+    def url_of(self, file: Path) -> str:
+        university = file.parents[1].name
+        return f"{self.files_url}/{'splits' if '_split_' in file.name else f'new_data/{university}'}/{file.name}"

@@ -1,4 +1,4 @@
-"""Datasets that PyG has a class for: PyG downloads and parses the files, mario checks them first."""
+"""Datasets that PyG has a class for: mario downloads and checks the files, PyG parses them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +22,13 @@ class PyGDataset(Dataset):
     Attributes:
         pyg_class: the name of the class, which is also the folder of its files.
         pyg_names: the names that the class is called with; one graph each.
+        files_url: where PyG downloads the files from. Its own downloads do not check the server's certificate.
         npz_members: the arrays that PyG reads from an ``.npz`` file. They are checked to be plain numbers.
     """
 
     pyg_class: ClassVar[str]
     pyg_names: ClassVar[tuple[str, ...]]
+    files_url: ClassVar[str]
     npz_members: ClassVar[tuple[str, ...]] = ()
 
     def read(self, files: Sequence[Path]) -> "Data":
@@ -40,6 +42,13 @@ class PyGDataset(Dataset):
         return data
 
     def download(self, folder: Path) -> None:
-        from mario.datasets.readers.pyg import download_pyg
+        from mario.datasets.files import fetch_url
 
-        download_pyg(self.pyg_class, self.pyg_names, folder)
+        for file in self.card.files:
+            target = folder / file.path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(fetch_url(self.url_of(target)))
+
+    def url_of(self, file: Path) -> str:
+        """Where PyG downloads ``file`` from."""
+        return f"{self.files_url}/{file.name}"

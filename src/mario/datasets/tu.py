@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mario.datasets.card import DatasetCard, raw_files
 from mario.datasets.dataset import Dataset
-from mario.datasets.files import download_bytes
+from mario.datasets.files import fetch_url
 from mario.datasets.registry import register
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ class TUSet(Dataset):
         return size_split(data, self.sizes, self.train, split_seed)
 
     def download(self, folder: Path) -> None:
+        import io
         import zipfile
 
-        from torch_geometric.datasets import TUDataset
-
-        with zipfile.ZipFile(download_bytes(f"{TUDataset.url}/{self.tu_name}.zip")) as archive:
+        packed = io.BytesIO(fetch_url(f"{_SOURCE.split()[0]}/{self.tu_name}.zip"))
+        with zipfile.ZipFile(packed) as archive:
             for file in self.card.files:
                 target = folder / file.path
                 target.parent.mkdir(parents=True, exist_ok=True)

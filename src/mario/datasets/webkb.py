@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mario.datasets.card import DatasetCard, raw_files
 from mario.datasets.dataset import Dataset
-from mario.datasets.files import download_bytes
+from mario.datasets.files import fetch_url
 from mario.datasets.registry import register
 from mario.graphs.rules import SplitRule
 
@@ -44,9 +44,11 @@ class WebKB(Dataset):
         return combine([read_linqs(content, cites) for cites, content in zip(files[::2], files[1::2], strict=True)])
 
     def download(self, folder: Path) -> None:
+        import io
         import tarfile
 
-        with tarfile.open(fileobj=download_bytes(self.card.source.split()[0])) as archive:
+        packed = io.BytesIO(fetch_url(self.card.source.split()[0]))
+        with tarfile.open(fileobj=packed) as archive:
             members = {Path(member.name).name: member for member in archive.getmembers() if member.isfile()}
             for file in self.card.files:
                 content = archive.extractfile(members[Path(file.path).name])

@@ -14,6 +14,7 @@ from mario.encoders.attention import Attended
 from mario.encoders.norm import BatchNorm
 from mario.encoders.precision import Reducible
 from mario.encoders.propagation import Propagation, propagation_of
+from mario.encoders.size import MOST_LAYERS, check_size
 from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix, Features, rows_of
 from mario.graphs.paging import release
@@ -74,6 +75,9 @@ class Encoder(Reducible):
                 "an encoder needs in_channels, hidden_channels and num_layers of at least 1, "
                 f"got {in_channels}, {hidden_channels}, {num_layers}"
             )
+        if num_layers > MOST_LAYERS:
+            raise MarioError(f"num_layers must be at most {MOST_LAYERS}, got {num_layers}")
+        check_size("an encoder", [in_channels] + [hidden_channels] * num_layers)
         if not 0 <= dropout < 1:
             raise MarioError(f"dropout must lie in [0, 1), got {dropout}")
         if activation not in ACTIVATIONS:

@@ -4,6 +4,7 @@ from torch import Tensor, nn
 
 from mario.encoders.norm import BatchNorm
 from mario.encoders.precision import Reducible
+from mario.encoders.size import check_size
 from mario.errors import MarioError
 
 
@@ -32,6 +33,7 @@ class Projector(Reducible):
                 "a projector needs in_channels, hidden_channels and out_channels of at least 1, "
                 f"got {in_channels}, {hidden_channels}, {out_channels}"
             )
+        check_size("a projector", [in_channels, hidden_channels, out_channels])
         self.layers = nn.Sequential(
             nn.Linear(in_channels, hidden_channels),
             BatchNorm(hidden_channels) if batch_norm else nn.Identity(),

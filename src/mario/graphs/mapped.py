@@ -18,12 +18,13 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 from mario.errors import MarioError, RunFailedError
-from mario.files import read_json, write_json
+from mario.files import write_json
 from mario.graphs.csr import CSR
 from mario.graphs.paging import blocks, count_not_finite, extremes, map_array, mapping_of
 from mario.graphs.rules import EDGE_DATA
 from mario.graphs.store import as_json
 from mario.graphs.validation import check_edges, check_structure
+from mario.untrusted import read_json, safe_name
 
 _FORMAT = 1
 _ABOUT = "graph.json"
@@ -59,6 +60,8 @@ def save_mapped(data: Data, folder: str | os.PathLike[str]) -> None:
         if key not in _GRID:
             (tensors if isinstance(value, Tensor) else plain)[key] = value
     as_json(plain)
+    for key in tensors:
+        _check_name(key)
     if csr.edge_ids is not None:
         for key in (key for key in tensors if key in data and data.is_edge_attr(key)):
             tensors[key] = tensors[key].index_select(data.__cat_dim__(key, tensors[key]), csr.edge_ids)
@@ -99,7 +102,7 @@ def load_mapped(folder: str | os.PathLike[str]) -> Data:
         return Data.from_dict({**values, **about["plain"]})
     except MarioError as error:
         raise MarioError(f"{home} is not a sound graph: {error}") from None
-    except (OSError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
         raise MarioError(f"{home} is not a graph that mario wrote, or is damaged: {error}") from None
 
 
@@ -174,8 +177,7 @@ def read_about(home: Path) -> dict[str, Any]:
 
 
 def _mapped(home: Path, key: str, facts: dict[str, Any]) -> Tensor:
-    if not key.isidentifier():
-        raise ValueError(f"{key!r} cannot be the name of a tensor")
+    _check_name(key)
     path = home / f"{key}.npy"
     if not path.is_file():
         raise MarioError(f"{path.name} is missing")
@@ -184,6 +186,11 @@ def _mapped(home: Path, key: str, facts: dict[str, Any]) -> Tensor:
     if there != due:
         raise MarioError(f"{path.name} holds {there[0]} of shape {there[1]}; graph.json says {due[0]} of {due[1]}")
     return tensor
+
+
+def _check_name(key: str) -> None:
+    if not safe_name(key, "the name of an attribute of data").isidentifier():
+        raise MarioError(f"the name of an attribute of data must be a name of Python, got {key!r}")
 
 
 def _unchanged(home: Path, key: str, facts: dict[str, Any]) -> bool:

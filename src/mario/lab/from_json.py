@@ -39,6 +39,11 @@ def from_json(cls: type[T], written: Any, where: str, **known: Any) -> T:
     return cls(**found)
 
 
+def without_nulls(written: Any) -> Any:
+    """An object without its keys that are null; anything else as it is."""
+    return {key: value for key, value in written.items() if value is not None} if isinstance(written, dict) else written
+
+
 @cache
 def _fields(cls: Any) -> list[tuple[str, Any, bool]]:
     """Name and type of each field, and whether it can be ``None``."""
@@ -56,7 +61,7 @@ def _value(kind: Any, value: Any, where: str) -> Any:
     origin, items = get_origin(kind), get_args(kind)
     if origin is Mapping and isinstance(value, dict):
         return {key: _value(items[1], item, f"{where}: '{key}'") for key, item in value.items()}
-    if origin is Sequence:
+    if origin in (Sequence, tuple):
         if not isinstance(value, list):
             raise MarioError(f"{where} must be a list, got {_short(value)}")
         return tuple(_value(items[0], item, where) for item in value)

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mario.files import read_json
+from mario.errors import MarioError
 from mario.lab.from_json import from_json
 from mario.lab.spec import RunSpec
+from mario.untrusted import read_json
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,8 @@ class RunResult:
         rule = self.scores.chosen_on.get(score)
         if rule is None:
             return None
+        if rule not in RULES:
+            raise MarioError(f"selection rule must be one of {', '.join(RULES)}, got '{rule}'")
         seen = [{key: value for key, value in point.scores.items() if key == RULES[rule]} for point in self.curve]
         return self.curve[select(rule, seen)].step
 
@@ -153,12 +156,19 @@ class RunResult:
     def read(cls, folder: Path) -> "RunResult":
         """The result in the folder of a run, or the error that explains why there is none."""
         path = folder / "result.json"
-        return cls.from_dict(read_json(path), str(path), folder)
+        written = read_json(path, "remove it, and the same command writes it again")
+        return cls.from_dict(written, str(path), folder)
 
     @classmethod
     def from_dict(cls, written: Any, where: str = "the result", folder: Path | None = None) -> "RunResult":
         """Read what :meth:`to_dict` wrote; ``where`` names the file in errors."""
-        return from_json(cls, written, where, spec=RunSpec.from_dict(written, where), folder=folder)
+        result = from_json(cls, written, where, spec=RunSpec.from_dict(written, where), folder=folder)
+        for score in result.scores.chosen_on:
+            try:
+                result.chosen_step(score)
+            except MarioError as error:
+                raise MarioError(f"{where}: 'chosen_on' of {score}: {error}") from None
+        return result
 
 
 def _present(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from torch_geometric.data import Data
 
 from mario.encoders import ENCODERS, Encoder, Projector
 from mario.encoders.apply import encode, encoder_width, takes, takes_features
+from mario.encoders.size import MOST_LAYERS
 from mario.errors import MarioError
 from mario.graphs import check_graph, training_graph
 from mario.graphs.paging import count_not_finite, mapping_of, release
@@ -53,7 +54,7 @@ class Method(WithSettings, nn.Module):
     # fmt: off
     encoder: str | nn.Module = setting("gcn", choices=tuple(ENCODERS), help="kind of convolution, or any module that maps (x, edge_index) to one row per node")  # noqa: RUF009
     hidden_channels: int = setting(300, low=1, search=(64, 128, 256, 300, 512), help="width of the encoder and of the embeddings")
-    num_layers: int = setting(3, low=1, search=(1, 2, 3, 4), help="number of convolutions")
+    num_layers: int = setting(3, low=1, high=MOST_LAYERS, search=(1, 2, 3, 4), help="number of convolutions")
     batch_norm: bool = setting(True, search=(False, True), help="batch norm after each convolution")
     dropout: float = setting(0.0, low=0.0, high=0.99, search=(0.0, 0.5), help="dropout after each convolution")
     last_activation: bool = setting(False, search=(False, True), help="activation after the last convolution too")

@@ -9,6 +9,7 @@ from markupsafe import Markup, escape
 
 from mario.report.numbers import counted
 from mario.report.tables.table import Table
+from mario.untrusted import file_name
 
 
 def render(template: str, **values: Any) -> Markup:
@@ -26,16 +27,6 @@ def render(template: str, **values: Any) -> Markup:
 def to_html(table: Table) -> Markup:
     """The table as an HTML fragment with its notes; ``templates/table.html.j2`` lists its attributes and classes."""
     return render("table", table=table)
-
-
-def file_name(text: str) -> str:
-    """``text`` as the name of a file.
-
-    Example:
-        >>> file_name("Table 2: all/methods")
-        'Table-2-all-methods'
-    """
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.") or "report"
 
 
 def section_id(study: str) -> str:

@@ -1,8 +1,6 @@
 """What the interactive map shows of a run: for every node its position, class, domain, set and prediction."""
 
 import hashlib
-import zipfile
-import zlib
 from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -23,6 +21,7 @@ from mario.lab.studies.collect import CollectedCase
 from mario.lab.studies.plan import Plan
 from mario.methods import load
 from mario.report.embedding_map import tsne
+from mario.untrusted import open_file
 
 FILE = "map.npz"
 MOST = 4
@@ -119,12 +118,12 @@ def _write(found: MapData, key: str, name: str) -> None:
 
 def _read(path: Path, key: str) -> MapData | None:
     try:
-        with np.load(path, allow_pickle=False) as kept:
+        with open_file(path) as file, np.load(file, allow_pickle=False) as kept:
             if str(kept["key"]) != key:
                 return None
             arrays = {name: kept[name] for name in kept.files if name not in ("key", "unit")}
             return MapData(unit=str(kept["unit"]), **arrays)
-    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+    except Exception:  # numpy, zipfile and zlib each have their own errors
         return None  # absent, incomplete, or not ours: it is replaced
 
 

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mario.errors import RunFailedError
-from mario.files import write_text
+from mario.errors import MarioError
+from mario.files import append_line, write_text
+from mario.untrusted import open_file, parse_json
 
 
 class Log:
@@ -15,18 +16,17 @@ class Log:
         self.path = path
         kept = []
         if path.exists():
-            for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            with open_file(path) as file:
+                lines = file.read().decode(errors="replace").splitlines()
+            for line in lines:
                 try:
-                    entry = json.loads(line)
-                except json.JSONDecodeError:
+                    entry = parse_json(line, str(path), finite=False)
+                except MarioError:
                     continue  # a line cut short by a kill, or damaged by a failing disk
-                if isinstance(entry, dict) and entry.get("step", 0) <= resume_at:
+                step = entry.get("step", 0) if isinstance(entry, dict) else None
+                if isinstance(step, int) and step <= resume_at:
                     kept.append(line)
         write_text(path, "".join(f"{line}\n" for line in kept))
 
     def write(self, entry: dict[str, Any]) -> None:
-        try:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(entry) + "\n")
-        except OSError as error:
-            raise RunFailedError(f"cannot write {self.path}: {error.strerror}") from error
+        append_line(self.path, json.dumps(entry))

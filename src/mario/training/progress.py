@@ -58,7 +58,7 @@ class Progress:
 
     def resume(self, folder: Path, identity: dict[str, Any] | None, method: nn.Module, optimizer: Optimizer) -> bool:
         """Continue from the newest checkpoint in ``folder``; returns whether there is one."""
-        found = ranks.first(lambda: _newest(folder, identity))
+        found = _newest(folder, identity)
         if found is None:
             return False
         found.restore(method, optimizer)
@@ -94,6 +94,29 @@ def numerics(device: torch.device) -> dict[str, Any]:
 
 
 def _newest(folder: Path, identity: dict[str, Any] | None) -> Checkpoint | None:
+    """The newest checkpoint in ``folder``, which rank 0 reads and sends to the others: its header, then its tensors."""
+    own: list[Checkpoint] = []
+
+    def read() -> dict[str, Any] | None:
+        found = _read(folder, identity)
+        if found is None:
+            return None
+        own.append(found)
+        kinds = {name: [str(t.dtype).removeprefix("torch."), list(t.shape)] for name, t in found.tensors.items()}
+        return {"step": found.step, "tensors": kinds, "records": found.records, "extra": found.extra}
+
+    about = ranks.first(read)
+    if about is None:
+        return None
+    if not own:
+        kinds = about["tensors"].items()
+        empty = {name: torch.empty(shape, dtype=getattr(torch, kind)) for name, (kind, shape) in kinds}
+        own.append(Checkpoint(about["step"], empty, about["records"], about["extra"]))
+    ranks.equalize_(own[0].tensors.values())
+    return own[0]
+
+
+def _read(folder: Path, identity: dict[str, Any] | None) -> Checkpoint | None:
     """The newest checkpoint in ``folder``, which must be of the training with this ``identity``."""
     found = Checkpoint.newest(folder / "checkpoint")
     if found is None:

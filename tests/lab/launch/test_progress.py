@@ -63,7 +63,7 @@ def test_a_run_at_work_tells_of_itself_where_none_of_its_kind_is_done(monkeypatc
 def test_a_log_that_is_cut_short_or_garbled_still_tells_the_step(tmp_path: Path) -> None:
     assert steps_made(tmp_path) == 0
     log = tmp_path / "log.jsonl"
-    log.write_text("".join(f'{{"step": {i}, "loss": {"1" * 90}}}\n' for i in range(200)) + '{"step": 2')
+    log.write_text("".join(f'{{"step": {i}, "loss": 1.{"1" * 88}}}\n' for i in range(200)) + '{"step": 2')
     assert steps_made(tmp_path) == 199
     log.write_bytes(log.read_bytes() + b"\xff\xfe\n7\n")
     assert steps_made(tmp_path) == 199

@@ -29,6 +29,13 @@ def test_a_file_is_made_with_its_folder(tmp_path: Path) -> None:
         ("postgresql://me:secret@host:5/db", "postgresql://me@host:5/db"),
         ("postgresql://me:sec@ret:x@host/db?password=secret", "postgresql://me@host/db"),
         ("postgresql://host/db", "postgresql://host/db"),
+        ("postgresql://me:SEC?RET@h/db", "postgresql://***"),
+        ("postgresql://me:SEC#RET@h/db", "postgresql://***"),
+        ("postgresql://me:SEC/RET@h/db", "postgresql://me@h/db"),
+        ("postgresql://me@h/db?password=SEC@RET", "postgresql://***"),
+        ("postgresql://me:SECRET/db", "postgresql://***"),
+        ("postgresql://SECRET@@h/db", "postgresql://***"),
+        ("sqlite:////tmp/me@home/a.db", "sqlite:////tmp/me@home/a.db"),
         ("sqlite:////tmp/a.db", "sqlite:////tmp/a.db"),
     ],
 )
@@ -52,6 +59,26 @@ def test_a_database_that_cannot_be_reached_is_named_without_its_password(monkeyp
         "cannot reach the storage postgresql+psycopg://me@127.0.0.1:1/db: connection refused for me:***"
     )
     assert len(tried) == tune_storage.ATTEMPTS, "two workers that both make the tables: the second tries again"
+
+
+@pytest.mark.parametrize("secret", ["SEC?RET", "SEC@RET", "SEC#RET", "SEC/RET", "SEC%3FRET", "SEC:RET"])
+@pytest.mark.parametrize("form", ["postgresql://me:{}@127.0.0.1:1/db", "postgresql://h/db?password={}"])
+def test_no_part_of_a_password_is_said(secret: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(url: str, **_: object) -> None:
+        raise sqlalchemy.exc.OperationalError("select", {}, Exception(f"cannot reach {url}, that is {secret}"))
+
+    url = storage_url(form.format(secret))
+    monkeypatch.setattr(tune_storage.time, "sleep", lambda seconds: None)
+    for pretended in (True, False):
+        if pretended:
+            monkeypatch.setattr(tune_storage, "Storage", refuse)
+        else:
+            monkeypatch.undo()
+            monkeypatch.setattr(tune_storage, "ATTEMPTS", 1)
+        with pytest.raises(MarioError) as told:
+            open_at(url)
+        for part in ("SEC", "RET"):
+            assert part not in str(told.value)
 
 
 def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,9 @@ which writes its ``processed`` files next to them. A ``processed`` file of the u
 import contextlib
 import io
 import shutil
-import socket
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,17 +48,6 @@ def read_pyg(
         with contextlib.redirect_stderr(io.StringIO()):  # PyG prints "Processing..."
             home = str(Path(private) / pyg_class)
             return [_dataset(pyg_class)(home, name, pre_transform=_compacted)[0] for name in names]
-
-
-def download_pyg(pyg_class: str, names: Sequence[str], folder: Path) -> None:
-    """Download the raw files only. Nothing from the network is opened before it is checked."""
-    dataset = _dataset(pyg_class)
-    if not hasattr(dataset, "_process"):  # otherwise nothing would call the replacement below
-        raise MarioError("this version of PyG cannot download files without opening them; download them by hand")
-    fetch = type("Fetch", (dataset,), {"_process": lambda self: None, "load": lambda self, path: None})
-    with _time_limit(60):
-        for name in names:
-            fetch(str(folder / pyg_class), name)
 
 
 def combine(parts: Sequence[Data]) -> Data:
@@ -130,17 +118,6 @@ def _check_csr_members(path: Path) -> None:
                 raise MarioError(
                     f"{path.name} is damaged: {matrix}_indices and {matrix}_indptr are not a {rows} x {columns} matrix"
                 )
-
-
-@contextlib.contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
-    """PyG sets no timeout on its connections, and a firewall that drops packets would block the user forever."""
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(seconds)
-    try:
-        yield
-    finally:
-        socket.setdefaulttimeout(before)
 
 
 def _compacted(data: Data) -> Data:

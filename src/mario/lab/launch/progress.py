@@ -1,17 +1,17 @@
 """The progress of a launch, and an estimate of the time left from what was measured so far."""
 
-import json
 import socket
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mario.errors import RunFailedError
+from mario.errors import MarioError, RunFailedError
 from mario.lab.result import RunResult
 from mario.lab.runs import store
 from mario.lab.runs.job import Job
 from mario.lab.spec import RunSpec
+from mario.untrusted import open_file, parse_json
 
 
 @dataclass
@@ -153,14 +153,14 @@ def _kind(spec: RunSpec) -> tuple[str, str]:
 def steps_made(folder: Path) -> int:
     """The last step in the log of a run."""
     try:
-        with (folder / "log.jsonl").open("rb") as file:
+        with open_file(folder / "log.jsonl") as file:
             file.seek(max(0, file.seek(0, 2) - 4096))
             lines = file.read().splitlines()
-    except OSError:
+    except (OSError, MarioError):
         return 0
     for line in reversed(lines):
         try:
-            return int(json.loads(line)["step"])
+            return int(parse_json(line, "log.jsonl", finite=False)["step"])
         except (ValueError, KeyError, TypeError):
             continue  # cut off by a kill, or by the start of our window
     return 0

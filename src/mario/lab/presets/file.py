@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from mario.errors import MarioError
-from mario.files import read_json, read_toml, write_json, write_text
+from mario.files import write_json, write_text
 from mario.lab.presets.settings import parse_given, settings_of
+from mario.untrusted import read_json, read_toml
 
 WHAT = ("dataset", "domain", "shift", "setting", "method")
 OF_A_RUN = ("split_seed", "seed", "data")  # a run's settings.json has them; a preset is for all seeds and all data

@@ -8,10 +8,10 @@ from typing import Any
 
 from mario.datasets import REGISTRY as DATASETS
 from mario.errors import MarioError
-from mario.files import read_toml
 from mario.lab.presets.settings import parse_given, settings_of
 from mario.methods import REGISTRY, TwoView, find
 from mario.methods.recipe import WithRecipe
+from mario.untrusted import read_toml
 
 RECIPE_SETTINGS = {field.name for field in WithRecipe.fields()} - {field.name for field in TwoView.fields()}
 """The settings that the recipe adds to its host."""

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from mario.errors import MarioError
-from mario.files import read_json, write_json, write_text
+from mario.files import write_json, write_text
+from mario.untrusted import read_json
 
 ATTEMPT = "attempt.json"
 KILLS = 2  # in a row, without a new checkpoint between them: then the run itself is at fault

@@ -15,8 +15,9 @@ import mario
 from mario import ranks
 from mario.errors import MarioError
 from mario.evaluation import LinearProbe, LogisticProbe, evaluate, evaluate_many, invariance, report
-from mario.files import read_json, write_json
+from mario.files import write_json
 from mario.graphs.fingerprint import fingerprint
+from mario.lab import anonymous
 from mario.lab.from_json import from_json
 from mario.lab.presets import Evaluation, split_settings
 from mario.lab.result import CurvePoint, RunResult, Scores
@@ -25,6 +26,7 @@ from mario.lab.runs.lock import alone_in
 from mario.lab.spec import RunSpec
 from mario.methods.base import Method, choose_device
 from mario.training import Epoch, pauses, train
+from mario.untrusted import read_json
 
 
 def load_data(spec: RunSpec, root: Path | str | None = None, *, download: bool = True) -> Data:
@@ -133,7 +135,8 @@ def finish(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") -> 
     """Complete a run and return its result."""
     for _ in execute(spec, data, folder, device=device):
         pass
-    return ranks.first(partial(RunResult.read, folder))
+    written = ranks.first(lambda: RunResult.read(folder).to_dict())
+    return RunResult.from_dict(written, str(folder / "result.json"), folder)
 
 
 def check_data(folder: Path, data: Data) -> None:
@@ -179,7 +182,7 @@ def claim(spec: RunSpec, folder: Path) -> None:
     if not path.exists():  # nor did another process write it in the meantime
         write_json(path, spec.to_dict())
         return
-    there, asked = _flat(RunSpec.from_dict(read_json(path), str(path))), _flat(spec)
+    there, asked = _flat(store.read_settings(folder)), _flat(spec)
     differing = sorted(k for k in there.keys() | asked.keys() if there.get(k) != asked.get(k))
     if differing:
         shown = ", ".join(f"{k} ({there.get(k)} there, {asked.get(k)} requested)" for k in differing[:3])
@@ -200,7 +203,7 @@ def environment() -> dict[str, Any]:
     """Versions and hardware, which may change the last bits of a result."""
     import torch_geometric
 
-    return {
+    found = {
         "mario": mario.__version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -208,6 +211,7 @@ def environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "platform": platform.platform(),
     }
+    return anonymous.without_machine(found) if anonymous.wanted() else found
 
 
 def _flat(spec: RunSpec) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from mario.lab.from_json import from_json, without_nulls
 from mario.lab.spec import RunSpec
 
 
@@ -30,9 +31,9 @@ class Job:
         return {"label": self.label, "paper": self.paper, **self.spec.to_dict()}
 
     @classmethod
-    def from_dict(cls, written: dict[str, Any]) -> "Job":
-        """Read what :meth:`to_dict` wrote."""
-        return cls(spec=RunSpec.from_dict(written), label=written["label"], paper=written["paper"])
+    def from_dict(cls, written: Any, where: str = "the job") -> "Job":
+        """Read what :meth:`to_dict` wrote; ``where`` names the file in errors."""
+        return from_json(cls, without_nulls(written), where, spec=RunSpec.from_dict(written, where), folder="")
 
     @property
     def name(self) -> str:

@@ -10,11 +10,11 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from mario.errors import MarioError
-from mario.files import write_text
+from mario.files import NO_LOCKS, write_text
+from mario.untrusted import read_bytes
 
 LOCK, HOLDER = ".lock", ".holder"
 _GLIMPSE = 0.05  # seconds: a process that only looks holds the lock for less
-_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -38,6 +38,8 @@ def alone_in(folder: Path, *, patience: float = 0.2) -> Iterator[None]:
             write_text(folder / HOLDER, f"{socket.gethostname()} {os.getpid()}\n")
         yield
     finally:
+        with suppress(OSError):
+            (folder / HOLDER).unlink(missing_ok=True)  # what stays behind says nothing about this machine
         lock.release()
 
 
@@ -60,7 +62,7 @@ def _acquire(folder: Path, patience: float) -> FileLock:
     try:
         lock.acquire()
     except OSError as error:
-        if error.errno in _NO_LOCKS:
+        if error.errno in NO_LOCKS:
             raise MarioError(
                 f"the filesystem of {folder} has no locks ({error.strerror}), and without them two processes could do "
                 "the same run: choose a folder on another filesystem, or mount this one with locks"
@@ -72,6 +74,6 @@ def _acquire(folder: Path, patience: float) -> FileLock:
 
 
 def _note(folder: Path) -> str:
-    with suppress(OSError):
-        return (folder / HOLDER).read_text(encoding="utf-8", errors="replace").strip() or "unknown host"
+    with suppress(MarioError):
+        return read_bytes(folder / HOLDER, 1000).decode(errors="replace").strip() or "unknown host"
     return "unknown host"

@@ -5,13 +5,16 @@ A recorded run counts as done. Its weights are not in the file. This module does
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from mario.errors import MarioError
-from mario.files import locked, read_text, write_json, write_text
+from mario.files import locked, write_json, write_text
+from mario.lab import anonymous
 from mario.lab.result import RunResult
 from mario.lab.runs import store
 from mario.lab.runs.lock import HeldError, alone_in
+from mario.untrusted import read_json_lines
 
 
 def read_records(path: Path) -> dict[str, RunResult]:
@@ -19,12 +22,9 @@ def read_records(path: Path) -> dict[str, RunResult]:
     if not path.exists():
         return {}
     found = {}
-    for number, line in enumerate(read_text(path).splitlines(), 1):
-        where = f"line {number} of {path}"
+    for where, written in read_json_lines(path):
         try:
-            result = RunResult.from_dict(json.loads(line), where)
-        except json.JSONDecodeError as error:
-            raise MarioError(f"{where} is not valid JSON ({error}): remove that line") from None
+            result = RunResult.from_dict(written, where)
         except MarioError as error:
             raise MarioError(f"{where} is not the result of a run ({error}): remove that line") from None
         found[result.spec.digest] = result
@@ -39,6 +39,9 @@ def write_records(path: Path, runs: Path) -> int:
     done = store.finished(runs)
     with locked(path):  # another launch may write the same file
         kept = read_records(path) | {result.spec.digest: result for result in done}
+        if anonymous.wanted():
+            for name, result in kept.items():
+                kept[name] = replace(result, environment=anonymous.without_machine(result.environment))
         lines = [json.dumps(kept[name].to_dict(), ensure_ascii=False, separators=(",", ":")) for name in sorted(kept)]
         write_text(path, "".join(f"{line}\n" for line in lines))
     return len(kept)

@@ -4,19 +4,20 @@ A folder of runs contains one folder per run, named by the run's digest, so the 
 by copying. This module does not import torch.
 """
 
-import json
+import os
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from mario.errors import MarioError
-from mario.files import read_json
 from mario.lab.result import RunResult
 from mario.lab.runs.attempt import ATTEMPT
 from mario.lab.runs.lock import HOLDER, alone_in, holder
 from mario.lab.spec import RunSpec
+from mario.untrusted import open_file, read_json, safetensors_header
 
+_REASON = 2000  # bytes at the end of error.txt that are looked at
 DONE, RUNNING, FAILED, WAITING, BROKEN = "done", "running", "failed", "waiting", "broken"
 
 
@@ -48,6 +49,8 @@ def look(folder: Path, *, mine: bool = False) -> Found:
         return _look(folder, mine)
     except (MarioError, OSError) as error:
         return Found(BROKEN, _line(error))
+    except Exception as error:  # one odd folder must not end a report of all the others
+        return Found(BROKEN, f"{folder} cannot be read: {_line(error) or type(error).__name__}")
 
 
 def state(folder: Path) -> str:
@@ -99,10 +102,18 @@ def _look(folder: Path, mine: bool) -> Found:
 
 def read_spec(folder: Path) -> RunSpec:
     """The run that ``settings.json`` in ``folder`` describes; the folder's name must match it."""
-    path = folder / "settings.json"
-    spec = RunSpec.from_dict(read_json(path), str(path))
-    _check_digest(spec, path)
+    spec = read_settings(folder)
+    _check_digest(spec, folder / "settings.json")
     return spec
+
+
+def read_settings(folder: Path) -> RunSpec:
+    """The run that ``settings.json`` in ``folder``, of any name, describes."""
+    path = folder / "settings.json"
+    try:
+        return RunSpec.from_dict(read_json(path), str(path))
+    except MarioError as error:
+        raise MarioError(f"{error}; without its settings the run cannot continue: remove {folder}") from None
 
 
 def _check_digest(spec: RunSpec, path: Path) -> None:
@@ -123,7 +134,9 @@ def refuse_strangers(folder: Path) -> None:
 
 
 def _last_line(path: Path) -> str:
-    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    with open_file(path) as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _REASON))
+        lines = file.read().decode(errors="replace").strip().splitlines()
     return lines[-1].removeprefix("mario.errors.") if lines else "error.txt is empty"
 
 
@@ -133,17 +146,14 @@ def _line(error: BaseException) -> str:
 
 def set_aside_checkpoints(folder: Path) -> None:
     """Rename damaged checkpoints in ``folder`` with a warning; the run continues from the newest intact one."""
-    from safetensors import SafetensorError, safe_open
-
     from mario.training.checkpoint import checkpoint_files
 
     files = checkpoint_files(folder / "checkpoint")
     faults = {}
     for file in files:
         try:
-            with safe_open(file, framework="np") as opened:
-                json.loads((opened.metadata() or {})["mario"])
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
+            safetensors_header(file, "mario")
+        except MarioError as error:
             faults[file] = f"{file.name} ({_line(error)})"
     for file in faults:
         _aside(file)

@@ -18,6 +18,7 @@ import mario.datasets.readers.pyg
 import mario.methods  # noqa: F401 (both imported here, so that a fork server has them before it forks)
 from mario.errors import MarioError
 from mario.files import write_text
+from mario.lab import anonymous
 from mario.lab.process import return_freed_memory
 from mario.lab.runs import store
 from mario.lab.runs.attempt import Ending, begin_attempt, end_attempt
@@ -65,7 +66,8 @@ def carry_out(job: Job, folder: Path, root: Path | None) -> Ending:
         if disk_is_full(error):
             return Ending.FULL
         with suppress(MarioError):
-            write_text(folder / "error.txt", f"{job.name}\n\n{traceback.format_exc()}")
+            said = f"{job.name}\n\n{traceback.format_exc()}"
+            write_text(folder / "error.txt", anonymous.without_paths(said) if anonymous.wanted() else said)
         return Ending.FAILED
     return Ending.DONE
 

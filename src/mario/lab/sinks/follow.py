@@ -1,6 +1,5 @@
 """Passes the log and the checkpoint scores of a run to its sinks."""
 
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from typing import Any
 from mario.lab.runs import store
 from mario.lab.sinks.sink import Sink
 from mario.training import Epoch
+from mario.untrusted import open_file, parse_json
 
 
 def followed(epochs: Iterator[Epoch], folder: Path, sinks: Sequence[Sink]) -> Iterator[Epoch]:
@@ -73,11 +73,11 @@ class _Tail:
     def new(self) -> list[dict[str, Any]]:
         if not self.path.exists():
             return []
-        with self.path.open("rb") as file:
+        with open_file(self.path) as file:
             number = os.fstat(file.fileno()).st_ino
             if number != self._file:
                 self._file, self._read = number, 0
             file.seek(self._read)
             whole, newline, _ = file.read().rpartition(b"\n")
         self._read += len(whole) + len(newline)
-        return [json.loads(line) for line in whole.splitlines()]
+        return [parse_json(line, str(self.path), finite=False) for line in whole.splitlines()]

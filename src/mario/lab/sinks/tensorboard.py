@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from mario.errors import MarioError
+from mario.untrusted import read_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +46,7 @@ class TensorBoard:
     def embedding(self, name: str, z: Tensor, metadata: Mapping[str, Sequence[Any]]) -> None:
         """Write the files of TensorBoard's projector."""
         listed = self.folder / "projector_config.pbtxt"
-        if not listed.exists() or f'"{name}:' not in listed.read_text(encoding="utf-8"):
+        if not listed.exists() or f'"{name}:' not in read_text(listed):
             rows = [list(row) for row in zip(*metadata.values(), strict=True)]
             self._writer.add_embedding(z, metadata=rows, metadata_header=list(metadata), tag=name)
 

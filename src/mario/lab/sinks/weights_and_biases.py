@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from mario.errors import MarioError, RunFailedError
+from mario.files import append_line
+from mario.untrusted import read_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +38,7 @@ class WeightsAndBiases:
             ) from error
         self._image, self._table = wandb.Image, wandb.Table
         self._note = folder / "wandb-has.txt"
-        self._has = set(self._note.read_text(encoding="utf-8").splitlines()) if self._note.exists() else set()
+        self._has = set(read_text(self._note).splitlines()) if self._note.exists() else set()
         self._last = max((int(line) for line in self._has if line.isdigit()), default=-1)
         if getattr(self._run, "resumed", False):
             self._last = max(self._last, self._run.step - 1)
@@ -66,5 +68,4 @@ class WeightsAndBiases:
     def _remember(self, what: str) -> None:
         """Note it before it is sent, so that a kill in between loses it instead of doubling it."""
         self._has.add(what)
-        with self._note.open("a", encoding="utf-8") as file:
-            file.write(f"{what}\n")
+        append_line(self._note, what)

@@ -1,11 +1,12 @@
 """The results of a plan's runs so far."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mario.lab.anonymous import without_machine, without_paths
 from mario.lab.case import Case
 from mario.lab.frame import frame
 from mario.lab.result import RunResult
@@ -78,6 +79,22 @@ class Collected:
     def frame(self) -> "DataFrame":
         """One row per finished run of all cases: see :func:`labeled_frame`."""
         return labeled_frame(run for case in self.cases for run in case.runs)
+
+    def anonymous(self) -> "Collected":
+        """The same without the platform of the runs, and with paths cut to their last part."""
+        cases = [
+            replace(
+                case,
+                planned=replace(case.planned, missing=case.planned.missing and without_paths(case.planned.missing)),
+                runs=[
+                    replace(run, result=replace(run.result, environment=without_machine(run.result.environment)))
+                    for run in case.runs
+                ],
+                failed=[replace(run, reason=without_paths(run.reason)) for run in case.failed],
+            )
+            for case in self.cases
+        ]
+        return Collected(replace(self.plan, command=without_paths(self.plan.command)), cases)
 
 
 def labeled_frame(runs: Iterable[FinishedRun]) -> "DataFrame":

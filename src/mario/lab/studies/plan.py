@@ -8,8 +8,10 @@ from typing import Any
 from mario.datasets import find as find_dataset
 from mario.errors import MarioError
 from mario.lab.case import Case
+from mario.lab.from_json import from_json, without_nulls
 from mario.lab.runs.job import Job
 from mario.lab.studies.study import Study
+from mario.untrusted import safe_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +36,9 @@ class PlannedCase:
         return {"case": asdict(self.case), "missing": self.missing, "jobs": [job.to_dict() for job in self.jobs]}
 
     @classmethod
-    def from_dict(cls, written: dict[str, Any]) -> "PlannedCase":
-        jobs = tuple(map(Job.from_dict, written["jobs"]))
-        return cls(case=Case(**written["case"]), missing=written["missing"], jobs=jobs)
+    def from_dict(cls, written: Any, where: str = "the case") -> "PlannedCase":
+        """Read what :meth:`to_dict` wrote; ``where`` names the file in errors."""
+        return from_json(cls, without_nulls(written), where)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +74,11 @@ class Plan:
         return {**vars(self), "cases": [case.to_dict() for case in self.cases]}
 
     @classmethod
-    def from_dict(cls, written: dict[str, Any]) -> "Plan":
-        lists = {key: tuple(written[key]) for key in ("show", "rows", "order")}
-        return cls(**{**written, **lists, "cases": tuple(map(PlannedCase.from_dict, written["cases"]))})
+    def from_dict(cls, written: Any, where: str = "the plan") -> "Plan":
+        """Read what :meth:`to_dict` wrote; ``where`` names the file in errors."""
+        plan = from_json(cls, without_nulls(written), where)
+        safe_name(plan.study, f"{where}: 'study'")
+        return plan
 
 
 def make_plan(

@@ -13,9 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from mario.errors import MarioError
-from mario.files import cache_folder, read_json, write_json, write_text
+from mario.files import cache_folder, write_json, write_text
 from mario.lab.studies.plan import Plan, union
 from mario.lab.studies.study import PAPER
+from mario.untrusted import read_json, read_text
 
 
 def write_plan(plan: Plan, folder: Path) -> Path:
@@ -44,8 +45,8 @@ def read_plans(folder: Path) -> list[Plan]:
 def _read_plan(path: Path) -> Plan:
     written = read_json(path)
     try:
-        return Plan.from_dict(written)
-    except (KeyError, TypeError, AttributeError, MarioError) as error:
+        return Plan.from_dict(written, "it")
+    except MarioError as error:
         raise MarioError(f"{path} is not a plan of this version of mario ({error}): remove it") from None
 
 
@@ -57,8 +58,8 @@ def _origin(folder: Path) -> str:
 def _machine() -> str:
     """A random name of this machine, drawn once and kept in the cache; the host name if it cannot be kept."""
     path = cache_folder() / "machine"
-    with suppress(OSError, UnicodeDecodeError):
-        if re.fullmatch("[0-9a-f]{32}", known := path.read_text(encoding="utf-8").strip()):
+    with suppress(MarioError):
+        if re.fullmatch("[0-9a-f]{32}", known := read_text(path).strip()):
             return known
     drawn = uuid.uuid4().hex
     try:

@@ -15,11 +15,11 @@ from typing import Any
 
 from mario.datasets import CATALOG, DatasetCard, find as find_dataset
 from mario.errors import MarioError, nearest
-from mario.files import read_text
 from mario.graphs.rules import SETTINGS, choose
 from mario.lab.case import Case
 from mario.lab.studies.study import PAPER, Schedule, Study, StudyCase, StudyRow, row_spec
 from mario.methods import REGISTRY, find
+from mario.untrusted import TOML_BYTES, parse_toml, read_text, safe_name
 
 OTHERS = "*"
 """In a list of rows: every registered method that the list does not name."""
@@ -50,7 +50,8 @@ def find_study(name: str) -> Study:
     """
     if name.endswith(".toml"):
         path = Path(name)
-        return read_study(path.stem, read_text(path), str(path))
+        name = safe_name(path.stem, f"the name of the study in {path}")
+        return read_study(name, read_text(path, TOML_BYTES), str(path))
     if name not in study_names():
         meant = nearest(name, study_names())
         raise MarioError(
@@ -73,10 +74,7 @@ def find_studies(names: Iterable[str]) -> list[Study]:
 
 def read_study(name: str, text: str, where: str) -> Study:
     """The study that ``text``, the content of a TOML file, describes; ``where`` names the file in errors."""
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise MarioError(f"{where} is not valid TOML: {error}") from None
+    table = parse_toml(text, where)
     shared_keys = tuple(key for key in _CASE_KEYS if key not in ("dataset", "rows"))
     _check_keys(table, (*_STUDY_KEYS, *shared_keys), where)
     shared = {key: table[key] for key in shared_keys if key in table}

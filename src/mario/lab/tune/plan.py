@@ -14,6 +14,7 @@ from mario.lab.spec import RunSpec
 from mario.lab.tune.search_space import Between, Space, grid_of, search_space, spread
 from mario.lab.tune.storage import storage_url
 from mario.methods.base import choose_device
+from mario.untrusted import safe_name
 
 SAMPLERS, PRUNERS, SELECT = ("tpe", "random", "grid"), ("median", "none"), ("ood_val", "id_val")
 TRIALS = 50
@@ -62,8 +63,7 @@ class Tuning:
         for what in ("trials", "seeds"):
             if (number := getattr(self, what)) < 1:
                 raise MarioError(f"{what} must be at least 1, got {number}")
-        if not self.name or set(self.name) & set("/\\") or self.name.startswith("."):
-            raise MarioError(f"the name of a study must be a valid file name, got '{self.name}'")
+        safe_name(self.name, "the name of a study")
         choose_device(self.device)
 
     @classmethod

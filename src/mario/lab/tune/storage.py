@@ -1,6 +1,7 @@
 """The storage of a tuning's trials: an SQLite file, or a database that several machines share."""
 
 import os
+import re
 import socket
 import time
 import warnings
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, unquote
 
 import optuna
 import sqlalchemy.exc
@@ -15,6 +17,8 @@ import sqlalchemy.exc
 from mario.errors import MarioError, RunFailedError
 
 ATTEMPTS = 4
+_USER = re.compile(r"[\w.%+-]*")
+_PLACE = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]*)(:\d+)?(/[\w.-]*)?")
 
 
 class Storage(optuna.storages.RDBStorage):
@@ -52,17 +56,23 @@ def storage_url(storage: str | Path) -> str:
 
 
 def without_password(url: str) -> str:
-    """``url`` without its password, for messages.
+    """``url`` without its password, for messages. If it is not clear where the password ends, only its kind is shown.
 
     Example:
         >>> without_password("postgresql+psycopg://me:secret@example.org:5432/tuning?password=secret")
         'postgresql+psycopg://me@example.org:5432/tuning'
+        >>> without_password("postgresql://me:SEC?RET@example.org/tuning")
+        'postgresql://***'
     """
     scheme, separator, rest = url.partition("://")
-    place = rest.partition("?")[0]
+    if scheme.startswith("sqlite") or not separator:
+        return url.partition("?")[0]  # a file
     # A password may contain an unescaped @: the user is the part before the last @, up to the first colon.
-    who, at, where = place.rpartition("@")
-    return f"{scheme}{separator}{who.partition(':')[0]}{at}{where}"
+    who, at, place = rest.rpartition("@")
+    user, place = who.partition(":")[0], place.partition("?")[0]
+    if "?" in who or "#" in who or not (_USER.fullmatch(user) and _PLACE.fullmatch(place)):
+        return f"{scheme}://***"
+    return f"{scheme}://{user}{at}{place}"
 
 
 def open_storage(
@@ -89,9 +99,9 @@ def open_storage(
         except ImportError as error:
             hint = ": pip install 'mario-gcl[postgres]'" if "psycopg" in url else ""
             raise MarioError(
-                f"the storage {without_password(url)} needs a driver{hint} ({_first_line(error)})"
+                f"the storage {without_password(url)} needs a driver{hint} ({_first_line(error, hide=url)})"
             ) from None
-        except sqlalchemy.exc.ArgumentError:
+        except (sqlalchemy.exc.ArgumentError, ValueError):  # ValueError: of a port that is no number
             raise MarioError(f"the storage {without_password(url)} is neither a file nor a database URL") from None
         except (sqlalchemy.exc.SQLAlchemyError, RuntimeError) as error:
             # Two workers create the tables at once: the second finds them at the next attempt.
@@ -113,7 +123,12 @@ def _make_folder(url: str) -> None:
 
 
 def _first_line(error: BaseException, hide: str = "") -> str:
-    """The first line of an error's cause, without the password in ``hide``."""
+    """The first line of an error's cause, without the secrets of the URL ``hide``."""
+    who, _, place = hide.partition("://")[2].rpartition("@")
+    secrets = [who.partition(":")[2], *(value for _, value in parse_qsl(place.partition("?")[2]))]
+    if without_password(hide).endswith("://***") or any(set(secret) & set("@:/?#") for secret in secrets):
+        return type(error).__name__  # the driver may split the URL elsewhere and show a part of the password
     line = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-    secret = hide.partition("://")[2].rpartition("@")[0].partition(":")[2]
-    return line.replace(secret, "***") if secret else line
+    for shown in {form for secret in secrets for form in (secret, unquote(secret)) if form}:
+        line = line.replace(shown, "***")
+    return line

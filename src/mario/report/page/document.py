@@ -17,6 +17,7 @@ from markupsafe import Markup
 import mario
 from mario.errors import MarioError
 from mario.files import write_text
+from mario.lab.anonymous import without_paths
 from mario.lab.studies.collect import Collected, labeled_frame
 from mario.report.claims import claims
 from mario.report.claims_table import claims_table, tally
@@ -51,6 +52,7 @@ def write_report(
     command: str | None = None,
     root: Path | None = None,
     maps: bool = True,
+    anonymous: bool = False,
 ) -> Path:
     """Write the page of ``collected`` studies, in their order, and return its path.
 
@@ -61,6 +63,7 @@ def write_report(
         command: the command that repeats all of it.
         root: the folder of datasets, which maps need the first time.
         maps: whether to map embeddings, which takes seconds per run the first time.
+        anonymous: whether to leave out the platform of the runs and cut paths to their last part.
 
     Example:
         >>> import tempfile
@@ -75,9 +78,14 @@ def write_report(
     """
     if not collected:
         raise MarioError("collected must hold at least one study, got none")
+    if anonymous:
+        collected = [study.anonymous() for study in collected]
+        command = command and without_paths(command)
     page = Path(path)
     groups: list[dict[str, Any]] = []
     parts = [study_part(study, page.parent / "pictures", root, groups, maps=maps) for study in collected]
+    for part in parts if anonymous else ():
+        part.complaints = [without_paths(said) for said in part.complaints]
     files = {name: text for part in parts for name, text in part.files.items()}
     found = claims(collected) if any(study.plan.paper for study in collected) else []
     frame = labeled_frame(run for study in collected for case in study.cases for run in case.runs)

@@ -12,7 +12,6 @@ from mario.evaluation import SETS
 from mario.lab.studies.collect import Collected, CollectedCase
 from mario.lab.studies.plan import Plan
 from mario.report import maps as run_maps
-from mario.report.html import file_name
 from mario.report.maps import MapData
 from mario.report.numbers import counted
 from mario.report.page.data import map_group
@@ -26,6 +25,7 @@ from mario.report.tables.markdown import to_markdown
 from mario.report.tables.notes import faults_of
 from mario.report.tables.study import study_table, validation_table
 from mario.report.tables.table import Cell, Line, Table, TableColumn
+from mario.untrusted import file_name
 
 MAPS = ("map", "map-id-ood")
 
@@ -174,9 +174,9 @@ def _add_tables(part: StudyPart, study: Collected) -> None:
     if "validation" in plan.show:
         part.validation = {case.name: validation_table(case) for case in study.cases if len(case.frame)}
     part.files = {
-        f"{plan.study}.tex": to_latex(part.wide),
-        f"{plan.study}.md": to_markdown(part.wide),
-        f"{plan.study}.csv": to_csv(found),
+        f"{file_name(plan.study)}.tex": to_latex(part.wide),
+        f"{file_name(plan.study)}.md": to_markdown(part.wide),
+        f"{file_name(plan.study)}.csv": to_csv(found),
     }
     if len(study.frame):
         kinds = ("table, LaTeX", "table, Markdown", "table, CSV")

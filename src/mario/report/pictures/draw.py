@@ -9,6 +9,7 @@ from mario.lab.studies.collect import Collected
 from mario.report.pictures.picture import Drawing, Picture, save_picture
 from mario.report.pictures.registry import TABLES, Sketch, find_picture
 from mario.report.svg import to_svg
+from mario.untrusted import file_name
 
 
 def draw(
@@ -55,7 +56,7 @@ def draw(
                 description=drawing.description,
                 width=drawing.figure.get_figwidth(),
                 svg=to_svg(drawing.figure, name=name, title=drawing.title, description=drawing.description),
-                paths=tuple(save_picture(drawing.figure, folder / name, title=drawing.title)),
+                paths=tuple(save_picture(drawing.figure, folder / file_name(name), title=drawing.title)),
             )
         )
     return pictures
