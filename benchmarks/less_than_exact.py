@@ -17,7 +17,7 @@ import torch
 from benchmarks.measuring import folder, parser, save
 from mario.errors import MarioError
 from mario.lab.case import Case
-from mario.lab.process import prepare_process
+from mario.lab.process import return_freed_memory
 from mario.lab.runs.execute import finish, load_data
 from mario.lab.spec import RunSpec
 from mario.lab.statistics.paired import paired
@@ -46,7 +46,7 @@ def main() -> None:
     options.add_argument("--variants", nargs="+")
     given = options.parse_args()
     torch.set_num_threads(1)
-    prepare_process()
+    return_freed_memory()
     shown: dict[str, Any] = {}
     for dataset in given.datasets:
         shape = dict(SHAPES[dataset], checkpoints=5)

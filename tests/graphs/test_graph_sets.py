@@ -96,7 +96,7 @@ def test_wrong_input_is_named() -> None:
         stack_graphs([])
     with pytest.raises(MarioError, match=r"which must lie in 0\.\.2, got 0\.\.3"):
         select_graphs(three(), torch.tensor([0, 3]))
-    with pytest.raises(MarioError, match="mask of 2 for a set of 3 graphs"):
+    with pytest.raises(MarioError, match="mask of length 2, but the set has 3 graphs"):
         select_graphs(three(), torch.tensor([True, False]))
     with pytest.raises(MarioError, match="names no graph"):
         select_graphs(three(), torch.zeros(3, dtype=torch.bool))

@@ -60,8 +60,6 @@ def save_mapped(data: Data, folder: str | os.PathLike[str]) -> None:
         if key not in _GRID:
             (tensors if isinstance(value, Tensor) else plain)[key] = value
     as_json(plain)
-    for key in tensors:
-        _check_name(key)
     if csr.edge_ids is not None:
         for key in (key for key in tensors if key in data and data.is_edge_attr(key)):
             tensors[key] = tensors[key].index_select(data.__cat_dim__(key, tensors[key]), csr.edge_ids)
@@ -108,8 +106,9 @@ def load_mapped(folder: str | os.PathLike[str]) -> Data:
 
 def _check_attribute(key: str, value: object) -> None:
     """Whether `load_mapped` can read what would be written."""
-    if not key.isidentifier() or key == "starts":
-        raise MarioError(f"data.{key} cannot be written: the name must be an identifier other than starts; rename it")
+    _check_name(key)
+    if key == "starts":
+        raise MarioError("data.starts cannot be written: the file of that name holds where rows begin; rename it")
     if isinstance(value, Tensor) and (value.layout != torch.strided or value.dtype not in _DTYPES):
         layout, dtype = (str(fact).removeprefix("torch.") for fact in (value.layout, value.dtype))
         raise MarioError(f"data.{key} is {layout} {dtype}; make it dense, of integers, bools or floats")

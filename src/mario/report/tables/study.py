@@ -128,10 +128,11 @@ def _heads(
 ) -> list[TableColumn]:
     cases = list(dict.fromkeys(case for case, _ in columns))
     metrics = {case: entry.metric for (_, case), entry in by_place.items()}
+    metrics |= {case: case.card.metric for case in cases if case not in metrics}
     return [
         TableColumn(
             head=column.head.replace("{against}", _against(by_place[label, case] for label in labels)),
-            unit="points" if column.detail else f"{metric_title(metrics.get(case, case.card.metric))} %",
+            unit="points" if column.detail else f"{metric_title(metrics[case])} %",
             group=case_head(case, cases),
             case=case.name,
             optional=column.optional,
