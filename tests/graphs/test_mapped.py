@@ -304,7 +304,7 @@ def test_shapes_that_do_not_fit_are_one_error(folder: Path) -> None:
         ({"name": {1, 2}}, "cannot be written as JSON"),
         ({"starts": torch.zeros(3)}, "data.starts cannot be written: the file of that name"),
         ({"starts": "early"}, "data.starts cannot be written"),
-        ({"../x": torch.zeros(3)}, rr"cannot be '\.\./x': it has '/'"),
+        ({"../x": torch.zeros(3)}, r"cannot be '\.\./x': it has '/'"),
         ({"my key": torch.zeros(3)}, "must be a name of Python, got 'my key'"),
         ({"extra": torch.zeros(3, dtype=torch.bfloat16)}, "data.extra is strided bfloat16"),
         ({"extra": torch.zeros(3, dtype=torch.complex64)}, "data.extra is strided complex64"),
