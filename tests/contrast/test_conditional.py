@@ -233,3 +233,12 @@ def test_wrong_input(changed: dict[str, object], message: str) -> None:
     given: dict[str, object] = {"u": NODES, "v": NODES, "clusters_u": LABELS, "clusters_v": LABELS}
     with pytest.raises(MarioError, match=message):
         conditional_mi(**{**given, **changed})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("estimator", ["info_nce", "donsker_varadhan", "jensen_shannon"])
+@pytest.mark.parametrize("size", [1e25, 1e-30])
+def test_rows_whose_squares_do_not_fit(generator: torch.Generator, estimator: str, size: float) -> None:
+    u, v = torch.randn(2, 20, 8, generator=generator)
+    clusters = torch.arange(20) % 3
+    found = conditional_mi(u * size, v, clusters, clusters, estimator=estimator)
+    torch.testing.assert_close(found, conditional_mi(u, v, clusters, clusters, estimator=estimator))

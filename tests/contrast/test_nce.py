@@ -322,3 +322,30 @@ def test_wrong_input(u: Tensor, v: Tensor, tau: float, message: str) -> None:
 def test_wrong_anchors(anchors: Any) -> None:
     with pytest.raises(MarioError, match=f"anchors must be a whole number of nodes above 0.*got {anchors}"):
         info_nce(torch.ones(3, 2), torch.ones(3, 2), anchors=anchors)
+
+
+@pytest.mark.parametrize("size", [1e19, 1e25, 3e37, 1e-21, 1e-30])
+def test_rows_whose_squares_do_not_fit_equal_those_of_a_usual_size(generator: torch.Generator, size: float) -> None:
+    """Squares of float32 overflow from 1.8e19 on and vanish below 1e-23: such rows counted as zero."""
+    u, v = pair(20, 8, generator, torch.float32)
+    scale = torch.ones(20, 1)
+    scale[::3] = size
+    large = (u.detach() * scale).requires_grad_()
+    loss, expected = info_nce(large, v), info_nce(u, v)
+    torch.testing.assert_close(loss, expected)
+    loss.backward()
+    expected.backward()
+    assert large.grad is not None
+    assert u.grad is not None
+    # The gradient shrinks as the row grows; in float64, so that it can be compared.
+    torch.testing.assert_close(large.grad.double() * scale, u.grad.double(), rtol=1e-3, atol=1e-6)
+
+
+def test_a_zero_row_among_large_ones_stays_zero(generator: torch.Generator) -> None:
+    u, v = (z.detach() for z in pair(4, 3, generator, torch.float32))
+    u[1] = 0
+    large = u.clone()
+    large[0] *= 1e20
+    torch.testing.assert_close(info_nce(large, v), info_nce(u, v))
+    large[0, 0] = torch.inf
+    assert info_nce(large, v).isnan()

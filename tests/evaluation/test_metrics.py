@@ -86,6 +86,8 @@ def test_errors_say_what_is_wrong() -> None:
         score(logits[:0], y[:0])
     with pytest.raises(MarioError, match="ROC-AUC needs nodes of two classes, all 3 are of class 1"):
         score(logits, y, "roc_auc")
+    with pytest.raises(MarioError, match="metric must be one of"):
+        score(logits, y, ["f1"])  # type: ignore[arg-type]
     with pytest.raises(MarioError, match="the predictions hold NaN"):
         score(torch.tensor([[0.0, float("nan")]]), torch.tensor([1]))
 

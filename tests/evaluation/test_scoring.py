@@ -20,6 +20,7 @@ from mario.evaluation import (
     Probe,
     evaluate,
     evaluate_many,
+    invariance,
     report,
     score,
     select,
@@ -203,11 +204,59 @@ def test_graphs_without_what_an_evaluation_needs() -> None:
     for num_classes in (3, None):
         empty = shifted(num_classes=num_classes)
         empty.train_mask[:] = False
-        with pytest.raises(MarioError, match="train_mask has none"):
+        with pytest.raises(MarioError, match="train_mask is empty"):
             evaluate(model, empty)
 
 
+def test_a_group_with_the_name_of_a_score_does_not_overwrite_it() -> None:
+    data = grouped()
+    model = raw(data)
+    data.groups = ["T1", "id_val", "T3"]
+    with pytest.raises(MarioError, match="'id_val', the name of another score"):
+        evaluate(model, data)
+
+
+def test_f1_with_a_third_class_among_test_nodes() -> None:
+    data = grouped("f1")
+    data.y[48] = 2
+    del data.num_classes
+    with pytest.raises(MarioError, match="F1 of the second class needs labels 0 and 1, the labels reach 2"):
+        evaluate(raw(data), data)
+    data.num_classes = 3
+    assert 0 <= evaluate(raw(data), data)["T1"] <= 1
+
+
+@pytest.mark.parametrize("seed", [True, 1.0, -1, "0"])
+def test_seeds_are_whole_numbers(seed: Any) -> None:
+    data = shifted()
+    model = raw(data)
+    for call in (
+        lambda: evaluate(model, data, seed=seed),
+        lambda: evaluate_many([data.x], data, seeds=[seed]),
+        lambda: invariance(model, data, seed=seed),
+        lambda: raw(data).fit(data, seed=seed),
+    ):
+        with pytest.raises(MarioError, match="seed must be a whole number"):
+            call()
+
+
+@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+def test_scores_do_not_depend_on_the_mode(off: type[torch.no_grad]) -> None:
+    data = shifted()
+    model = mario.RandomInit(hidden_channels=8, epochs=1).fit(data)
+    due = evaluate(model, data), invariance(model, data)
+    with off():
+        assert (evaluate(model, data), invariance(model, data)) == due
+        assert (evaluate(model, data.clone()), invariance(model, data.clone())) == due
+
+
 class TestMany:
+    def test_embeddings_are_matrices_of_finite_numbers(self) -> None:
+        data = shifted()
+        for z in (data.x[:, 0], data.x / 0, None):
+            with pytest.raises(MarioError, match="an embedding must be a matrix of finite numbers"):
+                evaluate_many([z], data)  # type: ignore[list-item]
+
     @every_probe
     @pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])
     def test_scores_are_those_of_each_alone(self, probe: Probe | None, metric: str) -> None:
@@ -236,7 +285,7 @@ class TestMany:
         with pytest.raises(MarioError, match=r"an embedding has 59 rows for 60 in data; use transform\(data\)"):
             evaluate_many([data.x[1:]], data)
         data.train_mask[:] = False
-        with pytest.raises(MarioError, match="train_mask has none"):
+        with pytest.raises(MarioError, match="train_mask is empty"):
             evaluate_many([data.x], data)
         del data.y
         with pytest.raises(MarioError, match="an evaluation needs labels y and a train_mask"):

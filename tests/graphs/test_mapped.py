@@ -302,6 +302,13 @@ def test_shapes_that_do_not_fit_are_one_error(folder: Path) -> None:
         ({"x": torch.ones(60, 2, dtype=torch.int64)}, "float32"),
         ({"edge_index": torch.tensor([[0], [60]])}, "names node 60"),
         ({"name": {1, 2}}, "cannot be written as JSON"),
+        ({"starts": torch.zeros(3)}, "data.starts cannot be written: the name must be"),
+        ({"starts": "early"}, "data.starts cannot be written"),
+        ({"../x": torch.zeros(3)}, r"becomes the name of a file and cannot be '../x': it has '/'"),
+        ({"my key": torch.zeros(3)}, "data.my key cannot be written"),
+        ({"extra": torch.zeros(3, dtype=torch.bfloat16)}, "data.extra is strided bfloat16"),
+        ({"extra": torch.zeros(3, dtype=torch.complex64)}, "data.extra is strided complex64"),
+        ({"extra": torch.eye(3).to_sparse_csr()}, "data.extra is sparse_csr float32"),
     ],
 )
 def test_what_cannot_be_saved_is_one_error_and_no_graph(
@@ -313,3 +320,49 @@ def test_what_cannot_be_saved_is_one_error_and_no_graph(
     with pytest.raises(MarioError, match=message):
         save_mapped(data, tmp_path / "graph")
     assert not (tmp_path / "graph" / "graph.json").exists()
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int16, torch.float16, torch.float64])
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
+def test_tensors_of_other_types_and_shapes_come_back(
+    tmp_path: Path, dtype: torch.dtype, shape: tuple[int, ...]
+) -> None:
+    data = graph()
+    data.extra = torch.ones(shape).to(dtype)
+    save_mapped(data, tmp_path / "graph")
+    loaded = load_mapped(tmp_path / "graph").extra
+    assert loaded.dtype == dtype
+    assert torch.equal(loaded, data.extra)
+
+
+HEADERS = {
+    "no dict": b"1 / 0",
+    "arithmetic": b"{'descr': '<f4', 'fortran_order': False, 'shape': (9**9**9, 5)}",
+    "deep": b"-" * 9000 + b"1",
+    "brackets": b"(" * 9000,
+    "a call": b"__import__('os').abort()",
+    "not closed": b"{'descr': '<f4', 'fortran_order': False, 'shape': (60, 5",
+    "a null": b"{'descr': '<f4', \x00}",
+    "no text": b"\xff\xfe\xfd",
+    "huge shape": b"{'descr': '<f4', 'fortran_order': False, 'shape': (10000000000000000000000000, 5)}",
+    "shape that overflows": b"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}",
+    "negative shape": b"{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 5)}",
+    "shape of bools": b"{'descr': '<f4', 'fortran_order': False, 'shape': (True, 5)}",
+    "objects": b"{'descr': '|O', 'fortran_order': False, 'shape': (60, 5)}",
+    "text": b"{'descr': '<U5', 'fortran_order': False, 'shape': (6, 5)}",
+    "no size": b"{'descr': '<U0', 'fortran_order': False, 'shape': (60, 5)}",
+    "fields": b"{'descr': [('a', '<f4'), ('a', '<f4')], 'fortran_order': False, 'shape': (60, 5)}",
+    "other byte order": b"{'descr': '>f4', 'fortran_order': False, 'shape': (60, 5)}",
+    "column-major": b"{'descr': '<f4', 'fortran_order': True, 'shape': (60, 5)}",
+    "more keys": b"{'descr': '<f4', 'fortran_order': False, 'shape': (60, 5), 1: 2}",
+}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 9])
+@pytest.mark.parametrize("header", HEADERS)
+def test_any_header_is_one_error(folder: Path, header: str, version: int) -> None:
+    text = HEADERS[header] + b"\n"
+    size = len(text).to_bytes(2 if version == 1 else 4, "little")
+    (folder / "x.npy").write_bytes(b"\x93NUMPY" + bytes([version, 0]) + size + text + bytes(1200))
+    with pytest.raises(MarioError, match=r"damaged|not a sound graph"):
+        load_mapped(folder)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 import mario
+from mario.errors import MarioError
 from mario.methods import GRACE
 
 from .tiny import tiny_graph
@@ -114,3 +115,58 @@ def test_another_default_type_is_another_training(tmp_path: Path) -> None:
             GRACE(**SMALL).fit(tiny_graph(), folder=tmp_path)
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def test_an_embedding_that_is_not_finite_is_an_error() -> None:
+    data = tiny_graph()
+    model = mario.ERM(hidden_channels=4, epochs=1, batch_norm=False).fit(data)
+    huge = tiny_graph()
+    huge.x = torch.full_like(huge.x, 3e38)
+    with torch.no_grad():
+        next(model.encoder_.parameters()).add_(100)
+    with pytest.raises(MarioError, match=r"the result would hold \d+ NaN or infinite entries: scale data.x"):
+        model.transform(huge)
+    wide = tiny_graph()
+    wide.x = wide.x.double() * 1e300
+    with pytest.raises(MarioError, match=r"data.x holds .* entries that are infinite as torch.float32"):
+        model.transform(wide)
+    with torch.no_grad():
+        model.head_.weight[0, 0] = torch.nan
+    with pytest.raises(MarioError, match=r"the model's head_.weight is not finite, train it again"):
+        model.predict(data)
+    with torch.no_grad():
+        next(model.encoder_.parameters()).fill_(torch.nan)
+    with pytest.raises(MarioError, match=r"the model's encoder_.* is not finite, train it again"):
+        model.transform(data)
+
+
+@pytest.mark.parametrize("setting", ["Inductive", "inductive ", "", 1])
+def test_a_setting_that_is_not_known_does_not_show_all_nodes(setting: object) -> None:
+    data = tiny_graph()
+    data.setting = setting
+    for call in (mario.training_graph, mario.RandomInit(epochs=1).fit):
+        with pytest.raises(MarioError, match=r"unknown data.setting"):
+            call(data)
+    data.setting, data.visible_mask = None, data.train_mask
+    for call in (mario.training_graph, mario.RandomInit(epochs=1).fit):
+        with pytest.raises(MarioError, match=r"visible_mask needs data.setting"):
+            call(data)
+
+
+def test_features_that_require_gradients_collect_none() -> None:
+    data = tiny_graph()
+    data.x.requires_grad_()
+    with pytest.raises(MarioError, match=r"data.x requires gradients"):
+        mario.MARIO(epochs=1).fit(data)
+
+
+@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+def test_training_resumes_with_gradients_turned_off(tmp_path: Path, off: type[torch.no_grad]) -> None:
+    def model() -> mario.MARIO:
+        return mario.MARIO(hidden_channels=8, epochs=3, steps_per_epoch=2, roots=20, clusters=4, prototype_steps=3)
+
+    data = tiny_graph()
+    due = model().fit(data).transform(data)
+    with off():
+        model().fit(data, folder=tmp_path, callback=lambda epoch: epoch.number == 2)
+        assert torch.equal(model().fit(data, folder=tmp_path).transform(data), due)

@@ -127,6 +127,21 @@ class TestEveryMethod:
         assert trial.name == "raw-features" or not torch.equal(first, other)
         assert torch.equal(state, torch.get_rng_state()), "fit must leave torch's default generator alone"
 
+    @pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+    def test_fit_enables_gradients_itself(self, trial: Trial, off: type[torch.no_grad]) -> None:
+        with off():
+            data = trial.data()  # in inference mode, of tensors that cannot have gradients
+            model = trial.make().fit(data)
+            assert not torch.is_grad_enabled()
+        due, found = ready(trial).state_dict(), model.state_dict()
+        assert due.keys() == found.keys()
+        assert all(torch.equal(due[name], found[name]) for name in due)
+        if trial.learns:
+            untrained = trial.make()
+            untrained.prepare(data)
+            moved = [not torch.equal(value, found[name]) for name, value in untrained.state_dict().items()]
+            assert any(moved)
+
     def test_saved_and_loaded_it_embeds_the_same_bits(self, trial: Trial, tmp_path) -> None:
         data, model = trial.data(), ready(trial)
         model.save(tmp_path / "model.safetensors")

@@ -7,6 +7,9 @@ from torch import Tensor
 
 from mario.errors import MarioError
 
+# Norms below this are computed from squares that have lost digits.
+_SHORT = {dtype: torch.finfo(dtype).tiny ** 0.5 / torch.finfo(dtype).eps for dtype in (torch.float32, torch.float64)}
+
 
 def check_rows(name: str, z: Tensor) -> None:
     """A matrix of real numbers with at least one row and one column, or a `MarioError`."""
@@ -55,7 +58,24 @@ def unit_rows(z: Tensor, *, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
     norm = torch.linalg.vector_norm(z, dim=1, keepdim=True, dtype=wide(z.dtype))
     # A row too short to divide by has no direction: factor 0 makes its value and its gradient 0 instead of NaN.
     factor = norm.reciprocal().masked_fill_(norm < torch.finfo(z.dtype).tiny, 0.0)
-    return torch.mul(z, factor, out=z.new_empty(z.shape) if out is None else out), factor
+    unit = torch.mul(z, factor, out=z.new_empty(z.shape) if out is None else out)
+    # Squares overflow from 1e19 on and lose digits below 1e-19 (float32): such rows are scaled by their largest entry.
+    low, high = norm.aminmax()
+    if high == torch.inf or low < _SHORT[wide(z.dtype)]:
+        _rescale_(z, norm, unit, factor)
+    return unit, factor
+
+
+def _rescale_(z: Tensor, norm: Tensor, unit: Tensor, factor: Tensor) -> None:
+    """Unit rows and factors where ``norm`` is too large or too small to be exact, in place."""
+    rows = ((norm == torch.inf) | (norm < _SHORT[norm.dtype])).view(-1).nonzero().view(-1)
+    part = z[rows].to(norm.dtype)
+    size = part.abs().amax(1, keepdim=True)
+    part = part / size.masked_fill(size == 0, 1.0)
+    length = torch.linalg.vector_norm(part, dim=1, keepdim=True)
+    short = size * length < torch.finfo(z.dtype).tiny
+    unit[rows] = (part / length).masked_fill_(short, 0.0).to(unit.dtype)
+    factor[rows] = (1 / length / size).masked_fill_(short, 0.0)
 
 
 def through_unit_rows_(grad: Tensor, unit: Tensor, factor: Tensor, times: Tensor, dim: int = 1) -> Tensor:

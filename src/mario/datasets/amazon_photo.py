@@ -88,6 +88,7 @@ def photo_graph(data: Data, *, split_seed: int) -> Data:
         group_id=(environment - 2).clamp(min=-1),
         groups=[f"T{test + 1}" for test in range(ENVIRONMENTS - 2)],
         shift="concept",
+        setting="inductive",
         split_seed=split_seed,
         num_classes=CLASSES,
     )

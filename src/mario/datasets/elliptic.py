@@ -111,5 +111,5 @@ def elliptic_graph(data: Data, *, split_seed: int = 0, lone: str = "last") -> Da
     group = (step - _OOD_TEST[0] + (_GROUP - 1 if lone == "first" else 0)) // _GROUP
     made.group_id = torch.where(within(_OOD_TEST), group, -1)
     made.groups = [f"T{test + 1}" for test in range(-(-(_OOD_TEST[1] - _OOD_TEST[0] + 1) // _GROUP))]
-    made.shift, made.split_seed, made.num_classes = "label", split_seed, 2
+    made.shift, made.setting, made.split_seed, made.num_classes = "label", "inductive", split_seed, 2
     return made

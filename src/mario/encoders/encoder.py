@@ -13,11 +13,12 @@ from mario.encoders.adjacency import Normalization, entries
 from mario.encoders.attention import Attended
 from mario.encoders.norm import BatchNorm
 from mario.encoders.precision import Reducible
-from mario.encoders.propagation import Propagation, propagation_of, remembered
+from mario.encoders.propagation import Propagation, propagation_of
 from mario.encoders.size import MOST_LAYERS, check_size
 from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix, Features, rows_of
 from mario.graphs.paging import release
+from mario.graphs.remembered import remembered
 
 # Nodes embedded at once in inference.
 BLOCK = 2**16

@@ -8,11 +8,13 @@ from torch_geometric.data import Data
 from mario.errors import MarioError
 from mario.graphs import check_graph
 from mario.methods import GRACE, Method
+from mario.methods.base import check_seed
 from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures, View
 
 _ROWS = 1024
 
 
+@torch.inference_mode(False)  # the adversary needs gradients, whatever the mode
 def invariance(
     model: Method, data: Data, *, seed: int = 0, pairs: int = 8, epsilon: float = 1e-3, steps: int = 3
 ) -> dict[str, float]:
@@ -44,6 +46,7 @@ def invariance(
     """
     if pairs < 1:
         raise MarioError(f"pairs must be at least 1, got {pairs}")
+    check_seed(seed)
     model.check_fitted()
     check_graph(data)
     graph = model.embeddable(data)

@@ -56,6 +56,11 @@ def f1(logits: Tensor, y: Tensor) -> float:
     """Of the second class if there are two, else the macro average."""
     from sklearn.metrics import f1_score
 
+    if logits.size(1) == 2 and int(y.max()) > 1:
+        raise MarioError(
+            f"F1 of the second class needs labels 0 and 1, the labels reach {int(y.max())}; "
+            "set data.num_classes for the macro average, or remove these nodes from the masks"
+        )
     average = "binary" if logits.size(1) == 2 else "macro"
     return float(f1_score(y.numpy(), logits.argmax(1).numpy(), average=average, zero_division=0.0))
 
@@ -70,7 +75,7 @@ METRICS: dict[str, Metric] = {
 
 def find_metric(name: str) -> Metric:
     """The metric called ``name``; if there is none, an error that lists them."""
-    if name not in METRICS:
+    if not isinstance(name, str) or name not in METRICS:
         raise MarioError(f"metric must be one of {', '.join(METRICS)}, got '{name}'")
     return METRICS[name]
 

@@ -11,8 +11,11 @@ from mario.errors import MarioError
 from mario.evaluation.metrics import is_defined, score
 from mario.evaluation.probe import LinearProbe, Probe
 from mario.evaluation.selection import ALLOWED_FOR_CLAIMS, RULES, select
+from mario.graphs import check_graph
+from mario.graphs.paging import count_not_finite
 from mario.graphs.rules import PARTS
 from mario.methods import Method
+from mario.methods.base import check_seed
 
 SETS = PARTS
 
@@ -40,6 +43,7 @@ def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int
         ['id_test', 'id_val', 'ood_test', 'ood_val', 'train']
     """
     classes = _check(data)
+    check_seed(seed, below=2**63)
     if model.supervised:
         logits = model.predict(data)  # type: ignore[operator]
     else:
@@ -69,8 +73,12 @@ def evaluate_many(
         10
     """
     classes = _check(data)
+    for seed in seeds:
+        check_seed(seed, below=2**63)
     train = data.train_mask.cpu()
     for z in embeddings:
+        if not isinstance(z, Tensor) or z.dim() != 2 or count_not_finite(z):
+            raise MarioError("an embedding must be a matrix of finite numbers; use transform(data)")
         if z.size(0) != train.numel():
             raise MarioError(f"an embedding has {z.size(0)} rows for {train.numel()} in data; use transform(data)")
     rows = [z[train] for z in embeddings]
@@ -81,10 +89,9 @@ def evaluate_many(
 
 def _check(data: Data) -> int:
     """The number of classes in ``data``, from what an evaluation may know."""
-    if data.get("y") is None or data.get("train_mask") is None:
+    if isinstance(data, Data) and (data.get("y") is None or data.get("train_mask") is None):
         raise MarioError("an evaluation needs labels y and a train_mask: use transform(data) for embeddings alone")
-    if not data.train_mask.any():
-        raise MarioError("an evaluation needs labeled training nodes, train_mask has none")
+    check_graph(data)
     if data.get("test_mask") is not None and data.get("id_test_mask") is None and data.get("ood_test_mask") is None:
         warnings.warn("test_mask is not read: name it id_test_mask or ood_test_mask for a test score", stacklevel=3)
     return int(data.get("num_classes") or data.y[data.train_mask].max() + 1)

@@ -6,7 +6,6 @@ tensor, and ``graph.json`` with the plain attributes. The last is written last: 
 Nothing is pickled.
 """
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -23,13 +22,15 @@ from mario.files import write_json
 from mario.graphs.csr import CSR
 from mario.graphs.paging import blocks, count_not_finite, extremes, map_array, mapping_of
 from mario.graphs.rules import EDGE_DATA
-from mario.graphs.subgraph import count_nodes
-from mario.graphs.validation import check_edges
+from mario.graphs.store import as_json
+from mario.graphs.validation import check_edges, check_structure
 from mario.untrusted import read_json, safe_name
 
 _FORMAT = 1
 _ABOUT = "graph.json"
 _GRID = ("x", "edge_index", "starts")
+_WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+_DTYPES = (*_WHOLE, torch.float16, torch.float32, torch.float64)
 _FINITE = ("x", *EDGE_DATA)
 
 
@@ -46,17 +47,19 @@ def save_mapped(data: Data, folder: str | os.PathLike[str]) -> None:
         ...     load_mapped(f"{home}/two")
         Data(x=[2, 2], edge_index=[2, 1], name='two')
     """
+    num_nodes = check_structure(data)
     x, edge_index = data.get("x"), data.get("edge_index")
     if not isinstance(x, Tensor) or x.layout != torch.strided or not isinstance(edge_index, Tensor):
         raise MarioError("a mapped graph needs data.x, a dense matrix, and data.edge_index; save_graph writes others")
-    csr = CSR(edge_index, count_nodes(data))
+    for key, value in data.to_dict().items():
+        _check_attribute(key, value)
+    csr = CSR(edge_index, num_nodes)
     tensors: dict[str, Tensor] = {"x": x, "edge_index": edge_index, "starts": csr.starts}
     plain: dict[str, Any] = {}
     for key, value in data.to_dict().items():
         if key not in _GRID:
             (tensors if isinstance(value, Tensor) else plain)[key] = value
-    for key in tensors:
-        _check_name(key)
+    as_json(plain)
     if csr.edge_ids is not None:
         for key in (key for key in tensors if key in data and data.is_edge_attr(key)):
             tensors[key] = tensors[key].index_select(data.__cat_dim__(key, tensors[key]), csr.edge_ids)
@@ -64,7 +67,7 @@ def save_mapped(data: Data, folder: str | os.PathLike[str]) -> None:
     for key, value in tensors.items():
         array = value.detach().cpu().numpy()
         write_array(home / f"{key}.npy", array.dtype, array.shape, [array])
-    finish_folder(home, tuple(tensors), plain, symmetric=is_undirected(edge_index, num_nodes=count_nodes(data)))
+    finish_folder(home, tuple(tensors), plain, symmetric=is_undirected(edge_index, num_nodes=num_nodes))
 
 
 def load_mapped(folder: str | os.PathLike[str]) -> Data:
@@ -86,7 +89,8 @@ def load_mapped(folder: str | os.PathLike[str]) -> Data:
         if not all(_unchanged(home, key, about["arrays"][key]) for key in ("edge_index", "starts")):
             _check_order(edge_index, starts)
         elif (mapping := mapping_of(edge_index)) is not None:
-            mapping.facts["extremes"] = tuple(about["extremes"])
+            low, high = about["extremes"]
+            mapping.facts["extremes"] = int(low), int(high)
         for key in _FINITE:
             mapping = mapping_of(values[key]) if key in values else None
             if mapping is not None and _unchanged(home, key, about["arrays"][key]):
@@ -98,6 +102,17 @@ def load_mapped(folder: str | os.PathLike[str]) -> Data:
         raise MarioError(f"{home} is not a sound graph: {error}") from None
     except (OSError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
         raise MarioError(f"{home} is not a graph that mario wrote, or is damaged: {error}") from None
+
+
+def _check_attribute(key: str, value: object) -> None:
+    """Whether `load_mapped` can read what would be written."""
+    if isinstance(value, Tensor):
+        safe_name(key, "the name of an attribute of data")
+    if not key.isidentifier() or key == "starts":
+        raise MarioError(f"data.{key} cannot be written: the name must be an identifier other than starts; rename it")
+    if isinstance(value, Tensor) and (value.layout != torch.strided or value.dtype not in _DTYPES):
+        layout, dtype = (str(fact).removeprefix("torch.") for fact in (value.layout, value.dtype))
+        raise MarioError(f"data.{key} is {layout} {dtype}; make it dense, of integers, bools or floats")
 
 
 def new_folder(folder: str | os.PathLike[str]) -> Path:
@@ -146,10 +161,7 @@ def finish_folder(home: Path, arrays: Sequence[str], plain: dict[str, Any], *, s
     }
     ends = list(extremes(edge_index)) if edge_index.numel() else []
     about = {"format": _FORMAT, "symmetric": symmetric, "extremes": ends, "arrays": facts, "plain": plain}
-    try:
-        json.dumps(about)
-    except (TypeError, ValueError) as error:
-        raise MarioError(f"a plain attribute of data cannot be written as JSON: {error}") from None
+    as_json(about)
     write_json(home / _ABOUT, about)
 
 

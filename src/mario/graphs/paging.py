@@ -156,6 +156,19 @@ def count_negative(values: Tensor) -> int:
     return int(facts["negative"])
 
 
+def count_beyond(values: Tensor, limit: float) -> int:
+    """The number of entries larger than ``limit`` in size."""
+    facts, key = _facts(values), f"beyond {limit}"
+    if key not in facts:
+        facts[key] = sum(_beyond(part, limit) for part in blocks(values))
+    return int(facts[key])
+
+
+def _beyond(part: Tensor, limit: float) -> int:
+    low, high = part.aminmax() if part.numel() else (0.0, 0.0)
+    return int((part.abs() > limit).sum()) if max(-low, high) > limit else 0
+
+
 def _facts(tensor: Tensor) -> dict[str, Any]:
     """Cached results for a whole file; a new dict for a part of a file, or for memory, which may change."""
     mapping = mapping_of(tensor)

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from mario.errors import MarioError
 from mario.graphs.rules import EDGE_DATA, PARTS, SETTINGS, SHIFTS, SplitRule, choose
 from mario.graphs.sparse import row_of_entries
-from mario.graphs.validation import check_graph
+from mario.graphs.validation import check_graph, check_structure
 
 TRAIN, ID_VAL, ID_TEST, OOD_VAL, OOD_TEST = range(5)
 _TRAINING_PICKS, _TEST_PICK = (0, 2, 3), 1  # GOOD's picks 1, 3, 4 train and pick 2 tests; pick 5 validates
@@ -65,6 +65,7 @@ def split_graph(
     choose("setting", setting, SETTINGS)
     rule = rule or SplitRule()
     checked = ("x", "edge_index", *EDGE_DATA, "y")
+    check_structure(data)
     check_graph(Data.from_dict({key: data[key] for key in checked if key in data}))
     if "y" not in data or int(data.y.min()) < 0:
         raise MarioError(

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from mario.errors import MarioError
 from mario.files import write_tensors
 from mario.graphs.sparse import csr
+from mario.graphs.validation import check_structure
 from mario.untrusted import open_file, read_safetensors
 
 _FORMAT = 1
@@ -30,6 +31,7 @@ def save_graph(data: Data, path: str | os.PathLike[str]) -> None:
         ...     load_graph(f"{folder}/two.safetensors")
         Data(x=[2, 2], name='two')
     """
+    check_structure(data)
     tensors: dict[str, Tensor] = {}
     sizes: dict[str, list[int]] = {}
     plain: dict[str, Any] = {}
@@ -44,11 +46,7 @@ def save_graph(data: Data, path: str | os.PathLike[str]) -> None:
             tensors[key] = value
         else:
             raise MarioError(f"data.{key} has layout {value.layout}; make it dense or sparse CSR")
-    try:
-        described = json.dumps({"format": _FORMAT, "keys": list(data.to_dict()), "csr": sizes, "plain": plain})
-    except (TypeError, ValueError) as error:
-        raise MarioError(f"a plain attribute of data cannot be written as JSON: {error}") from None
-
+    described = as_json({"format": _FORMAT, "keys": list(data.to_dict()), "csr": sizes, "plain": plain})
     write_tensors(Path(path), _unshared(tensors), {"mario-graph": described})
 
 
@@ -73,6 +71,14 @@ def load_graph(path: str | os.PathLike[str]) -> Data:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise MarioError(f"{path} is not a graph that mario wrote, or is damaged: {error}") from None
+
+
+def as_json(about: dict[str, Any]) -> str:
+    """A description of a graph as text; `MarioError` if a plain attribute has no such form."""
+    try:
+        return json.dumps(about)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MarioError(f"a plain attribute of data cannot be written as JSON: {error}") from None
 
 
 def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

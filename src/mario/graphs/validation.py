@@ -1,25 +1,36 @@
-"""Checks of a graph before a method works on it, with errors that say what to fix."""
+"""What a graph is: the only place that decides it. Errors say what to fix; docs/reliability.md lists the rules."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.graph_sets import count_graphs
-from mario.graphs.paging import count_negative, count_not_finite, extremes
-from mario.graphs.rules import PARTS
+from mario.graphs.features import Features, Perturbed, SelectedRows
+from mario.graphs.paging import count_beyond, count_negative, count_not_finite, extremes
+from mario.graphs.remembered import remembered
+from mario.graphs.rules import EDGE_DATA, PARTS, SETTINGS, choose
+
+# Keys of a checkpoint's record besides the scores of test groups.
+_SCORES = (*PARTS, "epoch", "step", "align_mean", "align_worst")
 
 
 def check_graph(data: Data) -> None:
     """Raise `MarioError` unless ``data`` is a valid graph, or set of graphs.
 
-    - ``x``: float32 or float64 [nodes, features], dense or sparse CSR, finite.
+    - ``x``: float32 or float64 [nodes, features], dense or sparse CSR, finite. The columns of a sparse row ascend.
     - ``edge_index``: int64 [2, edges], ids in range.
     - ``edge_weight``, if present: float32 or float64 [edges], finite and not negative.
     - ``edge_attr``, if present: float32 or float64 [edges, attributes], finite.
+    - ``x``, ``edge_weight`` and ``edge_attr`` do not require gradients and fit torch's default type.
     - ``y``, if present: one int64 per node; -1 means no label, and no mask may contain such a node.
     - Masks, if present: bool, one entry per node, none empty, no two overlapping.
-    - ``visible_mask``, what training may see: all of ``train_mask`` and nothing of the OOD parts.
+    - ``setting``, if present: ``"transductive"`` or ``"inductive"``.
+    - ``visible_mask``, what inductive training may see: all of ``train_mask`` and nothing of the OOD parts. It needs
+      ``setting``.
     - ``group_id``, the test group of each node: has its name in ``groups``.
 
     In a set of graphs (``batch``), labels and masks have one row per graph, ``batch`` ascends, every graph has a node,
@@ -30,23 +41,167 @@ def check_graph(data: Data) -> None:
         Traceback (most recent call last):
         mario.errors.MarioError: data.edge_index names node 2, but the 2 nodes are numbered 0..1
     """
-    if not isinstance(data, Data):
-        raise MarioError(f"data must be a torch_geometric.data.Data, got {type(data).__name__}")
-    num_nodes = _check_features(data.get("x"))
-    check_edges(data.get("edge_index"), num_nodes, "data.edge_index")
-    _check_edge_values(data)
+    num_nodes = _check_structure(data, needed=("x", "edge_index"), once=_always)
+    _check_values("x", data.x)
+    _check_edge_data(data)
     num_rows, unit = num_nodes, "nodes"
     if "batch" in data:
-        num_rows, unit = _check_batch(data, num_nodes), "graphs"
+        num_rows, unit = check_set(data), "graphs"
     masks = {name: data[f"{name}_mask"] for name in PARTS if f"{name}_mask" in data}
     _check_masks(masks, num_rows, unit)
     _check_labels(data, masks, num_rows, unit)
     for key in ("domain_id", "env_id", "group_id"):
         ids = data.get(key)
-        if ids is not None and (not isinstance(ids, Tensor) or ids.dtype != torch.int64 or ids.shape != (num_rows,)):
+        if ids is not None and not _is_vector(ids, torch.int64, num_rows):
             raise MarioError(f"data.{key} must hold one int64 for each of {num_rows} {unit}, got {_kind(ids)}")
-    _check_visible(data.get("visible_mask"), masks, num_rows)
+    if data.get("setting") is not None:
+        choose("data.setting", data.setting, SETTINGS)
+    _check_visible(data, masks, num_rows)
     _check_groups(data.get("group_id"), data.get("groups"))
+
+
+def check_structure(data: Data) -> int:
+    """The number of nodes; `MarioError` if an index of ``data`` is out of bounds, or two of its shapes do not match.
+
+    For samplers, views and files, which work with any values, labels and masks. Tensors that have passed are remembered
+    for as long as they live and are not changed in place, so that checking a graph again takes microseconds. Changes
+    that torch does not track, through ``.data`` or a numpy array, are not noticed here; `check_graph` notices them.
+
+    Example:
+        >>> check_structure(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=3))
+        3
+    """
+    return _check_structure(data, needed=(), once=remembered)
+
+
+def _always(tensor: Tensor, key: object, check: Callable[[], None]) -> None:
+    check()
+
+
+def _check_structure(data: Data, needed: tuple[str, ...], once: Callable[..., None]) -> int:
+    _check_type(data)
+    _check_tensors(data, once)
+    x, edge_index = data.get("x"), data.get("edge_index")
+    while not needed and isinstance(x, Features | Perturbed | SelectedRows):  # a view in parts
+        x = x.x if isinstance(x, Features) else x.features
+    if x is not None or "x" in needed:
+        _check_matrix(x)
+    if "x" in needed and not x.numel():
+        raise MarioError(f"data.x has shape {tuple(x.shape)}; a graph needs at least a node and a feature")
+    if edge_index is not None or "edge_index" in needed:
+        _check_edge_form(edge_index)
+    if x is not None and x.layout == torch.sparse_csr:
+        once(x, "csr", partial(_check_csr, "x", x))
+    num_nodes = int(data.x.size(0)) if x is not None else _stated_nodes(data)
+    _check_count(data, "num_nodes", num_nodes, f"data.x has {num_nodes} rows")
+    if edge_index is not None:
+        once(edge_index, ("edges", num_nodes), lambda: _check_edge_bounds(edge_index, num_nodes))
+        for key in EDGE_DATA:
+            value, edges = data.get(key), edge_index.size(1)
+            if isinstance(value, Tensor) and (not value.dim() or value.size(0) != edges):
+                rows = value.size(0) if value.dim() else "no"
+                raise MarioError(f"data.{key} has {rows} rows, but data.edge_index has {edges} edges")
+    batch, ptr = data.get("batch"), data.get("ptr")
+    if ptr is not None and not (batch is not None and _is_vector(ptr, torch.int64) and ptr.numel() > 1):
+        raise MarioError(
+            "data.ptr must hold the first node (int64) of each graph of data.batch, and the number of nodes, "
+            f"got {_kind(ptr)}{'' if batch is not None else ' without data.batch'}"
+        )
+    if batch is not None and not _is_vector(batch, torch.int64, num_nodes):
+        raise MarioError(f"data.batch must hold the graph (int64) of each of {num_nodes} nodes, got {_kind(batch)}")
+    if batch is not None and num_nodes:
+        low, high = (int(end) for end in batch.aminmax())
+        graphs = max(num_nodes, 0 if ptr is None else ptr.numel() - 1)
+        if low < 0 or high >= graphs:
+            named = low if low < 0 else high
+            raise MarioError(f"data.batch names graph {named}, but must ascend from 0 with a node in every graph")
+    return num_nodes
+
+
+def _check_type(data: object) -> None:
+    if not isinstance(data, Data):
+        raise MarioError(f"data must be a torch_geometric.data.Data, got {type(data).__name__}")
+
+
+def _stated_nodes(data: Data) -> int:
+    """The number of nodes of a graph without features."""
+    stated = data.num_nodes if data.num_nodes is not None else 0
+    if isinstance(stated, bool) or not isinstance(stated, int) or stated < 0:
+        raise MarioError(f"data.num_nodes must be the number of nodes of a graph without data.x, got {stated!r}")
+    return stated
+
+
+def _check_count(data: Data, key: str, there: int, fact: str) -> None:
+    """A number that is stated although it follows from the tensors."""
+    stated = data.get(key, there)
+    if isinstance(stated, bool) or not isinstance(stated, int) or stated != there:
+        raise MarioError(f"data.{key} is {stated!r}, but {fact}; remove data.{key}")
+
+
+def _check_tensors(data: Data, once: Callable[..., None]) -> None:
+    """What holds for all tensors, also those that have no meaning here but are sliced with the others."""
+    tensors = {key: value for key, value in data if isinstance(value, Tensor)}
+    first = next(iter(tensors), "")
+    for key, value in tensors.items():
+        if value.is_nested or value.is_quantized or value.layout not in (torch.strided, torch.sparse_csr):
+            raise MarioError(f"data.{key} is {_layout(value)}; make it dense or sparse CSR")
+        if value.device != tensors[first].device or value.device.type == "meta":
+            other = f" and data.{first} on {tensors[first].device}" if key != first else ""
+            raise MarioError(
+                f"data.{key} is on {value.device}{other}; use data.to('cpu'), or load tensors that hold numbers"
+            )
+        if value.layout == torch.sparse_csr:
+            once(value, "csr", partial(_check_csr, key, value))
+
+
+def _check_matrix(x: object) -> None:
+    if not isinstance(x, Tensor) or x.dim() != 2 or x.layout not in (torch.strided, torch.sparse_csr):
+        raise MarioError(f"data.x must be a [nodes, features] matrix, dense or sparse CSR, got {_kind(x)}")
+
+
+def _check_csr(key: str, matrix: Tensor) -> None:
+    """The invariants of a sparse CSR matrix. torch checks none of them by default, and its kernels crash without."""
+    crow, col, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+    rows, columns, entries = matrix.size(0), matrix.size(1), values.numel()
+    if crow.dtype != col.dtype or crow.dtype not in (torch.int32, torch.int64):
+        raise MarioError(
+            f"data.{key} must have int64 (or int32) indices, got rows {crow.dtype} and columns {col.dtype}"
+        )
+    if crow.shape != (rows + 1,) or col.shape != (entries,) or values.dim() != 1 or matrix.dim() != 2:
+        raise MarioError(
+            f"data.{key} is not a sparse CSR matrix of {rows} rows: it has {crow.numel()} row pointers, {col.numel()} "
+            f"columns and {entries} values"
+        )
+    if int(crow[0]) != 0 or int(crow[-1]) != entries or bool((crow[1:] < crow[:-1]).any()):
+        raise MarioError(f"the row pointers of data.{key} must ascend from 0 to its {entries} entries; they do not")
+    if not entries:
+        return
+    low, high = extremes(col)
+    if low < 0 or high >= columns:
+        named = low if low < 0 else high
+        raise MarioError(f"data.{key} has an entry in column {named}, but its {columns} columns are 0..{columns - 1}")
+    within = torch.ones(entries, dtype=torch.bool, device=col.device)  # entries that follow one of the same row
+    starts = crow[:-1]
+    within[starts[starts < entries].long()] = False
+    if bool((within[1:] & (col[1:] <= col[:-1])).any()):
+        raise MarioError(
+            f"the columns of a row of data.{key} do not ascend, or one is there twice; sort and merge the entries, "
+            "for example with scipy's csr_array.sum_duplicates()"
+        )
+
+
+def _check_values(key: str, value: Tensor) -> None:
+    """Numbers that a method takes as its input."""
+    if value.dtype not in (torch.float32, torch.float64):
+        raise MarioError(f"data.{key} must be float32 (or float64), got {value.dtype}; use data.{key}.float()")
+    if value.requires_grad:
+        raise MarioError(f"data.{key} requires gradients, but methods do not train it; use data.{key}.detach()")
+    entries = value.values() if value.layout == torch.sparse_csr else value
+    if bad := count_not_finite(entries):
+        raise MarioError(f"data.{key} holds {bad} NaN or infinite entries; fill or drop them first")
+    dtype = torch.get_default_dtype()
+    if value.dtype != dtype and (bad := count_beyond(entries, torch.finfo(dtype).max)):
+        raise MarioError(f"data.{key} holds {bad} entries that are infinite as {dtype}; scale it")
 
 
 def check_edges(edge_index: object, num_nodes: int, name: str = "edge_index") -> None:
@@ -54,10 +209,19 @@ def check_edges(edge_index: object, num_nodes: int, name: str = "edge_index") ->
 
     An id out of range would read foreign memory in some kernels instead of failing.
     """
-    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.size(0) != 2:
+    _check_edge_bounds(_check_edge_form(edge_index, name), num_nodes, name)
+
+
+def _check_edge_form(edge_index: object, name: str = "data.edge_index") -> Tensor:
+    dense = isinstance(edge_index, Tensor) and edge_index.layout == torch.strided
+    if not isinstance(edge_index, Tensor) or not dense or edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise MarioError(f"{name} must be a [2, edges] tensor of node ids, got {_kind(edge_index)}")
     if edge_index.dtype != torch.int64:
         raise MarioError(f"{name} must be int64, got {edge_index.dtype}; use {name}.long()")
+    return edge_index
+
+
+def _check_edge_bounds(edge_index: Tensor, num_nodes: int, name: str = "data.edge_index") -> None:
     if edge_index.numel() == 0:
         return
     low, high = extremes(edge_index)
@@ -66,64 +230,47 @@ def check_edges(edge_index: object, num_nodes: int, name: str = "edge_index") ->
         raise MarioError(f"{name} names node {named}, but the {num_nodes} nodes are numbered 0..{num_nodes - 1}")
 
 
-def _check_features(x: object) -> int:
-    if not isinstance(x, Tensor) or x.dim() != 2 or x.layout not in (torch.strided, torch.sparse_csr):
-        raise MarioError(f"data.x must be a [nodes, features] matrix, dense or sparse CSR, got {_kind(x)}")
-    if x.dtype not in (torch.float32, torch.float64):
-        raise MarioError(f"data.x must be float32 (or float64), got {x.dtype}; use data.x.float()")
-    if x.size(0) == 0 or x.size(1) == 0:
-        raise MarioError(f"data.x has shape {tuple(x.shape)}; a graph needs at least a node and a feature")
-    values = x.values() if x.layout == torch.sparse_csr else x
-    if bad := count_not_finite(values):
-        raise MarioError(f"data.x holds {bad} NaN or infinite entries; fill or drop them first")
-    return x.size(0)
-
-
-def _check_edge_values(data: Data) -> None:
+def _check_edge_data(data: Data) -> None:
     """Weights and attributes of edges."""
-    edges = data.edge_index.size(1)
     for key, rank, shape in (("edge_weight", 1, "[edges]"), ("edge_attr", 2, "[edges, attributes]")):
         value = data.get(key)
         if value is None:
             continue
         if not isinstance(value, Tensor) or value.layout != torch.strided or value.dim() != rank:
             raise MarioError(f"data.{key} must be a tensor of shape {shape}, got {_kind(value)}; reshape or remove it")
-        if value.dtype not in (torch.float32, torch.float64):
-            raise MarioError(f"data.{key} must be float32 (or float64), got {value.dtype}; use data.{key}.float()")
-        if value.size(0) != edges:
-            raise MarioError(f"data.{key} has {value.size(0)} rows, but data.edge_index has {edges} edges")
-        if bad := count_not_finite(value):
-            raise MarioError(f"data.{key} holds {bad} NaN or infinite entries; fill or drop them first")
+        _check_values(key, value)
     weight = data.get("edge_weight")
     if weight is not None and (bad := count_negative(weight)):
         raise MarioError(f"data.edge_weight holds {bad} negative weights; weights must be at least 0")
 
 
-def _check_batch(data: Data, num_nodes: int) -> int:
-    """The number of graphs in a set."""
+def check_set(data: Data) -> int:
+    """The number of graphs of a set that has passed `check_structure`; `MarioError` unless they are consecutive."""
     batch, ptr, edge_index = data.batch, data.get("ptr"), data.edge_index
-    if not isinstance(batch, Tensor) or batch.dtype != torch.int64 or batch.shape != (num_nodes,):
-        raise MarioError(f"data.batch must hold the graph (int64) of each of {num_nodes} nodes, got {_kind(batch)}")
-    if int(batch[0]) < 0 or bool((batch[1:] < batch[:-1]).any()):
+    if not batch.numel() or bool((batch[1:] < batch[:-1]).any()):
         raise MarioError("data.batch must ascend from 0: the nodes of a graph must be consecutive")
-    graphs = count_graphs(data)
+    graphs = int(ptr.numel()) - 1 if ptr is not None else int(batch[-1]) + 1
+    _check_count(data, "num_graphs", graphs, f"data.{'batch' if ptr is None else 'ptr'} has {graphs} graphs")
     if int(batch[-1]) >= graphs:
         named = int(batch[-1])
         raise MarioError(f"data.batch names graph {named}, but the {graphs} graphs are numbered 0..{graphs - 1}")
-    sizes = torch.bincount(batch, minlength=graphs)
-    if bool((sizes == 0).any()):
-        raise MarioError(f"graph {int((sizes == 0).nonzero()[0])} of data has no nodes; remove it from the set")
-    if ptr is not None and (ptr.dim() != 1 or int(ptr[0]) != 0 or not torch.equal(ptr.diff(), sizes)):
+    # Not bincount: a huge id would ask for as much memory. As batch ascends, a gap is a step of two or more.
+    ids, sizes = batch.unique_consecutive(return_counts=True)
+    if ids.numel() != graphs:
+        gaps = (ids != torch.arange(ids.numel(), device=ids.device)).nonzero()
+        absent = int(gaps[0]) if gaps.numel() else ids.numel()
+        raise MarioError(f"graph {absent} of data has no nodes; remove it from the set")
+    if ptr is not None and (int(ptr[0]) != 0 or not torch.equal(ptr.diff(), sizes)):
         raise MarioError("data.ptr must hold the first node of each graph of data.batch, and the number of nodes")
     if edge_index.numel() and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):
         raise MarioError("data.edge_index links nodes of two graphs; the graphs of a set have no edges between them")
     return graphs
 
 
-def _check_masks(masks: dict[str, object], num_nodes: int, unit: str = "nodes") -> None:
+def _check_masks(masks: dict[str, Tensor], num_nodes: int, unit: str = "nodes") -> None:
     owner = None
     for name, mask in masks.items():
-        if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (num_nodes,):
+        if not _is_vector(mask, torch.bool, num_nodes):
             several = isinstance(mask, Tensor) and mask.dim() == 2 and mask.size(0) == num_nodes
             hint = f"; choose one of several splits, such as data.{name}_mask[:, 0]" if several else ""
             raise MarioError(f"data.{name}_mask must be a bool for each of {num_nodes} {unit}, got {_kind(mask)}{hint}")
@@ -141,11 +288,18 @@ def _check_masks(masks: dict[str, object], num_nodes: int, unit: str = "nodes") 
         owner[mask] = code
 
 
-def _check_visible(visible: object, masks: dict[str, Tensor], num_nodes: int) -> None:
+def _check_visible(data: Data, masks: dict[str, Tensor], num_nodes: int) -> None:
+    visible = data.get("visible_mask")
     if visible is None:
         return
-    if not isinstance(visible, Tensor) or visible.dtype != torch.bool or visible.shape != (num_nodes,):
+    if "batch" in data:
+        raise MarioError("data.visible_mask has no effect in a set of graphs, where train_mask decides; remove it")
+    if not _is_vector(visible, torch.bool, num_nodes):
         raise MarioError(f"data.visible_mask must be a bool for each of {num_nodes} nodes, got {_kind(visible)}")
+    if data.get("setting") is None:
+        raise MarioError(
+            "data.visible_mask needs data.setting: 'inductive' shows training these nodes, 'transductive' all nodes"
+        )
     if "train" in masks and bool((masks["train"] & ~visible).any()):
         raise MarioError("data.visible_mask leaves out nodes of train_mask; it must contain all of them")
     for name in ("ood_val", "ood_test"):
@@ -158,6 +312,9 @@ def _check_groups(ids: Tensor | None, names: object) -> None:
         return
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
         raise MarioError(f"data.group_id needs data.groups, a list of distinct names, one per group, got {names!r}")
+    taken = [name for name in names if name in _SCORES]
+    if taken:
+        raise MarioError(f"data.groups names a group {taken[0]!r}, the name of another score; rename it")
     low, high = (int(end) for end in ids.aminmax())
     if low < -1 or high >= len(names):
         raise MarioError(f"data.group_id must be 0..{len(names) - 1} (-1 for none), got {low if low < -1 else high}")
@@ -167,12 +324,14 @@ def _check_labels(data: Data, masks: dict[str, Tensor], num_nodes: int, unit: st
     y = data.get("y")
     if y is None:
         return
-    if not isinstance(y, Tensor) or y.dtype != torch.int64 or y.shape != (num_nodes,):
+    if not _is_vector(y, torch.int64, num_nodes):
         column = isinstance(y, Tensor) and y.numel() == num_nodes
         classes = "use data.y.view(-1).long() for classes, or " if column else ""
         hint = f"{classes}del data.y if labels are not needed"
         raise MarioError(f"data.y must hold one int64 class for each of {num_nodes} {unit}, got {_kind(y)}; {hint}")
     classes = data.get("num_classes")
+    if classes is not None and (isinstance(classes, bool) or not isinstance(classes, int) or classes < 1):
+        raise MarioError(f"data.num_classes must be a whole number of classes, at least 1, got {classes!r}")
     low, high = (int(end) for end in y.aminmax())
     if low < -1 or (classes is not None and high >= classes):
         known = "0 or more" if classes is None else f"0..{classes - 1}"
@@ -184,5 +343,20 @@ def _check_labels(data: Data, masks: dict[str, Tensor], num_nodes: int, unit: st
             )
 
 
+def _is_vector(value: object, dtype: torch.dtype, length: int | None = None) -> TypeGuard[Tensor]:
+    if not isinstance(value, Tensor) or value.dtype != dtype or value.layout != torch.strided or value.dim() != 1:
+        return False
+    return length is None or value.numel() == length
+
+
 def _kind(value: object) -> str:
-    return f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+    if not isinstance(value, Tensor):
+        return type(value).__name__
+    layout = "" if value.layout == torch.strided else f"{_layout(value)} "
+    return f"{layout}{value.dtype} of shape {tuple(value.shape)}"
+
+
+def _layout(value: Tensor) -> str:
+    return (
+        "nested" if value.is_nested else "quantized" if value.is_quantized else str(value.layout).removeprefix("torch.")
+    )

@@ -8,6 +8,7 @@ from mario.graphs.graph_sets import select_graphs
 from mario.graphs.paging import release
 from mario.graphs.rules import EDGE_DATA
 from mario.graphs.subgraph import subgraph
+from mario.graphs.validation import check_graph
 
 _GRAPH = ("x", "edge_index", *EDGE_DATA)
 _KEPT = (*_GRAPH, "n_id", "name", "domain", "shift", "setting", "split_seed", "metric", "num_classes", "faults")
@@ -27,6 +28,7 @@ def training_graph(data: Data) -> Data:
         >>> seen.num_nodes, "ood_test_mask" in seen
         (140, False)
     """
+    check_graph(data)
     if "train_mask" not in data:
         raise MarioError(
             "data has no train_mask; load it with mario.load_dataset or split it with mario.graphs.split_graph"

@@ -18,11 +18,11 @@ from torch_geometric.data import Data
 
 from mario.encoders import ENCODERS, Encoder, Projector
 from mario.encoders.apply import encode, encoder_width, takes, takes_features
-from mario.encoders.propagation import forget
 from mario.encoders.size import MOST_LAYERS
 from mario.errors import MarioError
 from mario.graphs import check_graph, training_graph
-from mario.graphs.paging import mapping_of, release
+from mario.graphs.paging import count_not_finite, mapping_of, release
+from mario.graphs.remembered import forget
 from mario.graphs.rules import EDGE_DATA
 from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk, Sampler
 from mario.methods.parts import described, fresh
@@ -158,7 +158,8 @@ class Method(WithSettings, nn.Module):
             _check_compiler()
         num_classes = int(data.get("num_classes") or data.y[data.train_mask].max() + 1) if self.supervised else 0
         self.place(data.x.size(1), num_classes, edge_channels=_edge_channels(data), seed=seed, device=device)
-        return self.see(data)
+        with torch.inference_mode(False):
+            return self.see(data)
 
     def see(self, data: Data) -> Data:
         """What training may see of ``data``: no labels that it must not know, no edge data that it does not use."""
@@ -192,10 +193,13 @@ class Method(WithSettings, nn.Module):
         self.fitted_params_, self.seed_ = self.get_params(), seed  # `set_params` changes what the next fit uses
         for earlier in (self._modules, self._parameters, self._buffers):
             earlier.clear()  # parts of an earlier fit with other settings
-        with torch.random.fork_rng(devices=[]):
+        with (
+            torch.random.fork_rng(devices=[]),
+            torch.inference_mode(False),
+        ):  # weights need gradients, whatever the mode
             torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs too
             self.build(in_channels, num_classes)
-        self.to(choose_device(device))
+            self.to(choose_device(device))
         if self.compiled:
             for part in self.children():
                 if isinstance(part, Encoder):
@@ -217,13 +221,21 @@ class Method(WithSettings, nn.Module):
             )
         graph = self.embeddable(data)
         self.eval()
-        z = self.embed(graph).cpu()
+        z = self.finite(self.embed(graph).cpu())
         # Of a graph on disk nothing stays in memory: training may go on with batches.
         if mapping_of(graph.edge_index) is not None:
             forget(graph.edge_index)
         for key in ("x", "edge_index", *EDGE_DATA):
             if key in graph:
                 release(graph[key])
+        return z
+
+    def finite(self, z: Tensor) -> Tensor:
+        """``z``; `MarioError` if it has NaN or infinite entries."""
+        if bad := count_not_finite(z):
+            broken = [name for name, value in self.state_dict().items() if count_not_finite(value)]
+            cause = f"the model's {broken[0]} is not finite, train it again" if broken else "scale data.x"
+            raise MarioError(f"the result would hold {bad} NaN or infinite entries: {cause}")
         return z
 
     def embeddable(self, data: Data) -> Data:
@@ -326,16 +338,22 @@ def bare_graph(data: Data) -> Data:
 
 
 def in_default_type(graph: Data) -> Data:
-    """``graph`` with its features and edge data in torch's default type."""
+    """``graph`` with its features and edge data in torch's default type.
+
+    Outside of inference mode, tensors that were made in it are copied: they cannot be part of a backward pass.
+    """
     for key in ("x", *EDGE_DATA):
         if key in graph:
             graph[key] = graph[key].to(torch.get_default_dtype())
+    for key, value in graph:
+        if isinstance(value, Tensor) and value.is_inference() and not torch.is_inference_mode_enabled():
+            graph[key] = value.clone()
     return graph
 
 
-def check_seed(seed: int) -> None:
-    if not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise MarioError(f"seed must be a whole number from 0 to 4294967295, got {seed!r}")
+def check_seed(seed: int, below: int = 2**32) -> None:
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < below:
+        raise MarioError(f"seed must be a whole number from 0 to {below - 1}, got {seed!r}")
 
 
 def choose_device(device: str) -> torch.device:

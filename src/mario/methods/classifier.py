@@ -30,4 +30,4 @@ class Classifier(GraphLevel):
         """Logits of all nodes, or of all graphs of a set."""
         self.check_fitted()
         logits: Tensor = self.head_(self.transform(data).to(self.head_.weight.device))
-        return logits.cpu()
+        return self.finite(logits.cpu())

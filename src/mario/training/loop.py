@@ -144,14 +144,17 @@ def _epochs(
     assert isinstance(method, nn.Module)
     progress = Progress()
     device = next((p.device for p in method.parameters()), torch.device("cpu"))
-    sampler = method.sampler(graph)
-    whole = isinstance(getattr(sampler, "sampler", sampler), FullGraph)
-    _check_ranks(method, whole)
-    optimizer = method.optimizer()
     total, stops = method.epochs * method.steps_per_epoch, set(pauses(method.epochs, checkpoints))
-    ranks.equalize_(method.state_dict().values())
-    progress.environments = [numerics(device)]
-    if folder and progress.resume(folder, identity, method, optimizer):
+    # Gradients are needed even if the caller has turned them off. What the caller does between epochs is not affected.
+    with torch.inference_mode(False):
+        sampler = method.sampler(graph)
+        whole = isinstance(getattr(sampler, "sampler", sampler), FullGraph)
+        _check_ranks(method, whole)
+        optimizer = method.optimizer()
+        ranks.equalize_(method.state_dict().values())
+        progress.environments = [numerics(device)]
+        resumed = folder is not None and progress.resume(folder, identity, method, optimizer)
+    if resumed:
         for record in progress.records:
             spent = progress.earlier, progress.earlier_cpu, progress.environments
             yield Epoch(record["epoch"], record["step"], {}, True, record, *spent)
@@ -162,20 +165,21 @@ def _epochs(
         while progress.step < total and not progress.exhausted(method.patience):
             method.train()
             steps: list[Figures] = []
-            for _ in range(method.steps_per_epoch):
-                batch = next(batches).to(device)
-                if progress.step == batches.steps.start:
-                    _warn_of_common_nodes(method, batch, graph)
-                steps.append(_step(method, optimizer, batch, seed, progress.step, total))
-                progress.step += 1
-            number = progress.step // method.steps_per_epoch
-            losses = _log_steps(log, steps, progress.step, method, total)
-            progress.count(losses.get("loss"))
-            # The checkpoint of rank 0 has to hold what every rank continues with.
-            ranks.equalize_(method.state_dict().values())
-            epoch = Epoch(number, progress.step, losses, number in stops or progress.exhausted(method.patience))
-            if epoch.pause and folder:
-                _log_diagnostics(log, epoch, method, batches, device)
+            with torch.inference_mode(False):
+                for _ in range(method.steps_per_epoch):
+                    batch = next(batches).to(device)
+                    if progress.step == batches.steps.start:
+                        _warn_of_common_nodes(method, batch, graph)
+                    steps.append(_step(method, optimizer, batch, seed, progress.step, total))
+                    progress.step += 1
+                number = progress.step // method.steps_per_epoch
+                losses = _log_steps(log, steps, progress.step, method, total)
+                progress.count(losses.get("loss"))
+                # The checkpoint of rank 0 has to hold what every rank continues with.
+                ranks.equalize_(method.state_dict().values())
+                epoch = Epoch(number, progress.step, losses, number in stops or progress.exhausted(method.patience))
+                if epoch.pause and folder:
+                    _log_diagnostics(log, epoch, method, batches, device)
             epoch.seconds, epoch.cpu_seconds = progress.spent().values()
             epoch.environments = progress.environments
             yield epoch

@@ -68,7 +68,8 @@ class AdversarialFeatures(View):
         data = copy.copy(data)
         data.x = self._written_out(data.x, generator)
         for _ in range(self.steps):
-            (gradient,) = torch.autograd.grad(self.loss(data), data.x)
+            with torch.enable_grad():  # the caller may have turned them off
+                (gradient,) = torch.autograd.grad(self.loss(data), data.x)
             self._move(data.x, gradient.clone())  # autograd may return an expanded view of one number
         data.x = data.x.detach()
         return data

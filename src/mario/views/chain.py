@@ -6,6 +6,7 @@ from torch_geometric.transforms import BaseTransform
 
 from mario.draws import drawing_from
 from mario.errors import MarioError
+from mario.graphs.validation import check_structure
 from mario.views.view import View
 
 
@@ -29,11 +30,12 @@ class Chain(View):
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
         for view in self.views:
-            if isinstance(view, View):
-                data = view(data, generator)
+            if isinstance(view, View):  # its input is a copy that has passed
+                data = view.forward(data, generator)
             else:
                 with drawing_from(generator):
                     data = view(data)
+                check_structure(data)
         return data
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ from torch_geometric.data import Data
 from mario.errors import MarioError
 from mario.graphs.graph_sets import GraphSet, count_graphs, select_graphs, stack_graphs
 from mario.graphs.subgraph import count_nodes
+from mario.graphs.validation import check_set
 from mario.views.view import View
 
 
@@ -26,6 +27,8 @@ class OneOf(View):
         self.views = views
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:
+        if "batch" in data:
+            check_set(data)
         drawn = torch.randint(len(self.views), (count_graphs(data),), generator=generator)
         if "batch" not in data:
             return self.views[int(drawn)](data, generator)

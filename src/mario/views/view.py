@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from mario.errors import MarioError
+from mario.graphs.validation import check_structure
 
 
 class View(BaseTransform):  # type: ignore[misc, unused-ignore]  # PyG ships no types
@@ -31,6 +32,7 @@ class View(BaseTransform):  # type: ignore[misc, unused-ignore]  # PyG ships no 
     """
 
     def __call__(self, data: Data, generator: torch.Generator | None = None) -> Data:
+        check_structure(data)
         return self.forward(copy.copy(data), generator)
 
     @abstractmethod

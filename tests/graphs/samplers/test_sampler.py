@@ -178,19 +178,13 @@ def test_a_graph_without_features_is_sampled(make: Make, generator: torch.Genera
     ("data", "match"),
     [
         (Data(x=torch.ones(0, 2), edge_index=torch.empty(2, 0, dtype=torch.int64)), "no nodes"),
-        (Data(x=torch.ones(3, 2)), r"must be a \[2, edges\] tensor of node ids, got NoneType"),
-        (
-            Data(x=torch.ones(3, 2), edge_index=torch.zeros(3, 2, dtype=torch.int64)),
-            r"got torch.int64 of shape \(3, 2\)",
-        ),
+        (Data(x=torch.ones(3, 2)), "data has no edge_index"),
+        (Data(x=torch.ones(3, 2), edge_index=torch.zeros(3, 2, dtype=torch.int64)), r"of shape \(3, 2\)"),
         (
             Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0.0], [float("nan")]])),
             "must be int64, got torch.float32",
         ),
-        (
-            Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0], [3]])),
-            r"names node 3, but the 3 nodes are numbered 0\.\.2",
-        ),
+        (Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0], [3]])), "names node 3"),
         (Data(x=torch.ones(3, 2), edge_index=torch.tensor([[-1], [2]])), "names node -1"),
     ],
     ids=["no nodes", "no edge_index", "shape", "type", "too large", "negative"],

@@ -175,3 +175,9 @@ def test_a_column_is_declared_in_one_place() -> None:
         CASE_COLUMNS.remove(column)
     assert [column.head for column in table.columns] == ["method", "ID", "OOD", "done"]
     assert table.cell("grace", "done").text == "1 of 2"
+
+
+def test_a_study_without_rows_has_a_table_without_lines() -> None:
+    study = collected({"elliptic-label": {}})
+    table = study_table(study)
+    assert (table.lines, [column.head for column in table.columns]) == ((), ["method", "OOD"])

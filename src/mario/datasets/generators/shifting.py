@@ -104,7 +104,7 @@ def write_shifting(
         (nodes, features),
         _features(y, domain, agrees, (classes, num_domains, features, cue_columns), shape, generator),
     )
-    plain: dict[str, Any] = {"num_classes": classes, "shift": "concept", "split_seed": seed}
+    plain: dict[str, Any] = {"num_classes": classes, "shift": "concept", "setting": "transductive", "split_seed": seed}
     finish_folder(home, ("x", "edge_index", "starts", *arrays), plain, symmetric=True)
 
 

@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 
 from mario.graphs.graph_sets import GraphSet
 from mario.graphs.samplers.sampler import Sampler, check_count
+from mario.graphs.validation import check_set
 from mario.graphs.walks import draw_distinct
 
 
@@ -27,6 +28,8 @@ class Graphs(Sampler):
 
     def __init__(self, data: Data, *, per_batch: int) -> None:
         super().__init__(data)
+        if "batch" in data:
+            check_set(data)
         self._set = GraphSet(data)
         self.per_batch = min(check_count("per_batch", per_batch), self._set.num_graphs)
 

@@ -10,8 +10,7 @@ from torch_geometric.data import Data
 from mario.errors import MarioError
 from mario.graphs.paging import gather
 from mario.graphs.sparse import select_rows
-from mario.graphs.subgraph import count_nodes
-from mario.graphs.validation import check_edges
+from mario.graphs.validation import check_structure
 
 
 class Sampler(ABC):
@@ -26,7 +25,11 @@ class Sampler(ABC):
 
     def __init__(self, data: Data) -> None:
         self.data = data
-        self.num_nodes = checked_nodes(data)
+        self.num_nodes = check_structure(data)
+        if not self.num_nodes:
+            raise MarioError("data has no nodes; a sampler needs at least one")
+        if data.edge_index is None:
+            raise MarioError("data has no edge_index; a sampler needs one of shape [2, edges]")
         tensors = [key for key, value in data if isinstance(value, Tensor) and value.dim() and key != "edge_index"]
         self._edge_keys = [key for key in tensors if data.is_edge_attr(key)]
         self._node_keys = [key for key in tensors if key not in self._edge_keys and data[key].size(0) == self.num_nodes]
@@ -58,15 +61,6 @@ class Sampler(ABC):
             batch.n_id = nodes
         batch.num_nodes = nodes.numel()
         return batch
-
-
-def checked_nodes(data: Data) -> int:
-    """The number of nodes; `MarioError` if ``data`` cannot be sampled."""
-    num_nodes = count_nodes(data)
-    if not num_nodes:
-        raise MarioError("data has no nodes; a sampler needs at least one")
-    check_edges(data.get("edge_index"), num_nodes, "data.edge_index")
-    return num_nodes
 
 
 def check_count(name: str, value: int, low: int = 1) -> int:

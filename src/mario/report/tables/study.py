@@ -127,10 +127,11 @@ def _heads(
     columns: Sequence[tuple[Case, CaseColumn]], by_place: Mapping[tuple[str, Case], Entry], labels: Sequence[str]
 ) -> list[TableColumn]:
     cases = list(dict.fromkeys(case for case, _ in columns))
+    metrics = {case: entry.metric for (_, case), entry in by_place.items()}
     return [
         TableColumn(
             head=column.head.replace("{against}", _against(by_place[label, case] for label in labels)),
-            unit="points" if column.detail else f"{metric_title(by_place[labels[0], case].metric)} %",
+            unit="points" if column.detail else f"{metric_title(metrics.get(case, case.card.metric))} %",
             group=case_head(case, cases),
             case=case.name,
             optional=column.optional,
