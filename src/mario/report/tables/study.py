@@ -127,11 +127,12 @@ def _heads(
     columns: Sequence[tuple[Case, CaseColumn]], by_place: Mapping[tuple[str, Case], Entry], labels: Sequence[str]
 ) -> list[TableColumn]:
     cases = list(dict.fromkeys(case for case, _ in columns))
-    metrics = {case: entry.metric for (_, case), entry in by_place.items()}
+    known = {case: entry.metric for (_, case), entry in by_place.items()}
+    metrics = {case: known.get(case) or case.card.metric for case in cases}
     return [
         TableColumn(
             head=column.head.replace("{against}", _against(by_place[label, case] for label in labels)),
-            unit="points" if column.detail else f"{metric_title(metrics.get(case, case.card.metric))} %",
+            unit="points" if column.detail else f"{metric_title(metrics[case])} %",
             group=case_head(case, cases),
             case=case.name,
             optional=column.optional,
