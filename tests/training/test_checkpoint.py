@@ -114,7 +114,8 @@ def test_a_truncated_newest_falls_back_to_the_one_before(tmp_path: Path, keep: f
 
 def test_a_file_that_is_not_ours_falls_back_too(tmp_path: Path) -> None:
     saved(1, tmp_path)
-    for header in (None, {"mario": "not json"}, {"mario": "[]"}, {"mario": '{"step": 2}'}):
+    odd = '{"format": 3, "step": 2, "records": [], "extra": 3}'
+    for header in (None, {"mario": "not json"}, {"mario": "[]"}, {"mario": '{"step": 2}'}, {"mario": odd}):
         save_file({"a": torch.zeros(1)}, tmp_path / "000000002.safetensors", header)
         found = Checkpoint.newest(tmp_path)
         assert found is not None

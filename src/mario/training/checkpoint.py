@@ -77,7 +77,7 @@ class Checkpoint:
         for file in reversed(checkpoint_files(folder)):
             try:
                 header, tensors = read_safetensors(file, "mario")
-                found = cls(header["step"], tensors, header["records"], header["extra"])
+                found = cls(header["step"], tensors, list(header["records"]), {**header["extra"]})
             except (MarioError, KeyError, TypeError) as error:
                 faults.append(f"{file}: {error}")
                 continue
