@@ -26,7 +26,7 @@ def test_runs_in_parallel_and_a_failure_stops_no_other(tmp_path: Path) -> None:
     error = (tmp_path / bad.spec.digest / "error.txt").read_text()
     assert error.startswith("grace on good-cbas (concept) with split seed 0 and seed 0")
     assert "Traceback" in error
-    assert (tmp_path / bad.spec.digest / "settings.json").exists(), "the error stands beside the settings"
+    assert (tmp_path / bad.spec.digest / "settings.json").exists(), "the error is beside the settings"
 
 
 def test_nothing_is_repeated_and_a_failure_only_on_demand(tmp_path: Path) -> None:
