@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from mario.lazy import lazy
 
 _HOME = {
+    "Block": "mario.graphs.block_matrix",
+    "BlockMatrix": "mario.graphs.block_matrix",
     "check_graph": "mario.graphs.validation",
     "load_graph": "mario.graphs.store",
     "load_mapped": "mario.graphs.mapped",
@@ -19,6 +21,8 @@ _HOME = {
 }
 
 __all__ = [
+    "Block",
+    "BlockMatrix",
     "SplitRule",
     "check_graph",
     "load_graph",
@@ -30,6 +34,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from mario.graphs.block_matrix import Block, BlockMatrix
     from mario.graphs.mapped import load_mapped, save_mapped
     from mario.graphs.rules import SplitRule
     from mario.graphs.splits import split_graph

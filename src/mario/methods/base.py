@@ -20,7 +20,7 @@ from mario.encoders import ENCODERS, Encoder, Projector
 from mario.encoders.apply import encode, encoder_width, takes, takes_features
 from mario.encoders.size import MOST_LAYERS
 from mario.errors import MarioError
-from mario.graphs import check_graph, training_graph
+from mario.graphs import Block, BlockMatrix, check_graph, training_graph
 from mario.graphs.paging import count_not_finite, mapping_of, release
 from mario.graphs.remembered import forget
 from mario.graphs.rules import EDGE_DATA
@@ -229,6 +229,10 @@ class Method(WithSettings, nn.Module):
             if key in graph:
                 release(graph[key])
         return z
+
+    def blocks(self, data: Data) -> BlockMatrix:
+        """What :meth:`transform` returns as named blocks of columns, which may be sparse or on disk."""
+        return BlockMatrix({"graph": Block(self.transform(data))})
 
     def finite(self, z: Tensor) -> Tensor:
         """``z``; `MarioError` if it has NaN or infinite entries."""
