@@ -18,6 +18,7 @@ _HOME = {
     "training_graph": "mario.graphs",
     "MARIO": "mario.methods",
     "Recipe": "mario.methods",
+    "Steady": "mario.methods",
     "load": "mario.methods",
     "evaluate": "mario.evaluation",
 }
@@ -28,6 +29,7 @@ __all__ = [
     "MARIO",
     "MarioError",
     "Recipe",
+    "Steady",
     "evaluate",
     "load",
     "load_dataset",
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from mario.methods.recipe import MARIO, Recipe
     from mario.methods.rosa import RoSA as RoSA
     from mario.methods.saving import load
+    from mario.methods.steady import Steady
     from mario.methods.swav import SwAV as SwAV
     from mario.methods.vgae import VGAE as VGAE
 

@@ -70,6 +70,12 @@ class Block:
                 part -= self.centers[group].to(found.dtype)
         return found.mul_(self.scale)
 
+    def numpy(self) -> Any:
+        """The block for scikit-learn, in double precision: a SciPy matrix if it is sparse and not centered."""
+        if self.is_sparse and self.centers is None:
+            return self._scipy.astype(np.float64) * self.scale
+        return self.dense(torch.float64).numpy()
+
     def matmul(self, weight: Tensor) -> Tensor:
         """The product [N, k] with ``weight`` [F, k], in its type."""
         if self.is_sparse:
@@ -92,6 +98,23 @@ class Block:
             sums = errors.new_zeros(self.centers.size(0), errors.size(1)).index_add_(0, self.group, errors)
             found -= self.centers.to(errors.dtype).t() @ sums
         return found.mul_(self.scale)
+
+    def group_sums(self, group: Tensor, groups: int) -> Tensor:
+        """The sums [groups, F] of the ``values`` of the nodes of each group, in double precision."""
+        if self.is_sparse:
+            nodes = np.arange(len(group))
+            members = sparse.csr_matrix((np.ones(len(group)), (group.numpy(), nodes)), (groups, len(group)))
+            return torch.from_numpy((members @ self._scipy).toarray())
+        sums = torch.zeros(groups, self.shape[1], dtype=torch.float64)
+        for part, of in zip(self._parts(), group.split(_ROWS), strict=True):
+            sums.index_add_(0, of, part.double())
+        return sums
+
+    def squares(self) -> float:
+        """The sum of the squares of all ``values``."""
+        if self.is_sparse:
+            return float(self.values.values().double().square().sum())
+        return sum(float(part.double().square().sum()) for part in self._parts())
 
     def _parts(self) -> Iterator[Tensor]:
         for part in self.values.split(_ROWS):

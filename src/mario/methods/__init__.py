@@ -11,6 +11,7 @@ from mario.methods.recipe import MARIO as MARIO, RELEASED, Recipe
 from mario.methods.registry import REGISTRY, find, register
 from mario.methods.saving import load
 from mario.methods.settings import parse_setting, setting
+from mario.methods.steady import Decision, Steady
 from mario.methods.two_view import DropAndMask, Projecting, Side, TwoView, embeddings
 from mario.plugins import discover
 
@@ -19,11 +20,13 @@ discover(__name__, __path__, __name__)
 __all__ = [
     "REGISTRY",
     "RELEASED",
+    "Decision",
     "DropAndMask",
     "Method",
     "Projecting",
     "Recipe",
     "Side",
+    "Steady",
     "TwoView",
     "embeddings",
     "find",

@@ -107,6 +107,19 @@ class Method(WithSettings, nn.Module):
         """Embeddings of all nodes of ``data`` by the network that is kept."""
         return encode(self.encoder_, data)
 
+    def settle(self, data: Data) -> None:
+        """Called when the weights have stopped moving, after training and before a checkpoint is evaluated.
+
+        For what a method derives from the embeddings of the graph that it was trained on, without labels.
+        """
+
+    def settled(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What :meth:`settle` found, as JSON and as tensors, for :meth:`save`."""
+        return {}, {}
+
+    def resettle(self, facts: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        """Take back what :meth:`settled` returned; for what does not fit, any KeyError, TypeError or ValueError."""
+
     # What every method has ------------------------------------------------------------------------------------------
 
     def fit(
@@ -137,6 +150,7 @@ class Method(WithSettings, nn.Module):
             for epoch in with_progress(epochs, self.epochs) if verbose else epochs:
                 if callback is not None and callback(epoch) is True:
                     break
+        self.settle(data)
         return self
 
     def identity(self) -> dict[str, Any]:
@@ -207,18 +221,18 @@ class Method(WithSettings, nn.Module):
                 elif isinstance(part, Projector):
                     part.compile(dynamic=True)
 
-    @torch.no_grad()
     def transform(self, data: Data) -> Tensor:
         """One embedding per node, or per graph of a set of graphs, on the CPU."""
-        self.check_fitted()
-        check_graph(data)
-        self.check_level("graph" if "batch" in data else "node")
-        if data.x.size(1) != self.in_channels_:
-            raise MarioError(f"this model was fitted on {self.in_channels_} features, the graph has {data.x.size(1)}")
-        if self.uses("edge_attr") and _edge_channels(data) != self.edge_channels_:
-            raise MarioError(
-                f"this model was fitted on {self.edge_channels_} edge attributes, the graph has {_edge_channels(data)}"
-            )
+        return self.embedded(data)
+
+    def blocks(self, data: Data) -> BlockMatrix:
+        """The columns of :meth:`transform` as named blocks, which may be sparse or on disk."""
+        return BlockMatrix({"graph": Block(self.embedded(data))})
+
+    @torch.no_grad()
+    def embedded(self, data: Data) -> Tensor:
+        """The checked result of :meth:`embed`, on the CPU."""
+        self.check_fits(data)
         graph = self.embeddable(data)
         self.eval()
         z = self.finite(self.embed(graph).cpu())
@@ -229,10 +243,6 @@ class Method(WithSettings, nn.Module):
             if key in graph:
                 release(graph[key])
         return z
-
-    def blocks(self, data: Data) -> BlockMatrix:
-        """What :meth:`transform` returns as named blocks of columns, which may be sparse or on disk."""
-        return BlockMatrix({"graph": Block(self.transform(data))})
 
     def finite(self, z: Tensor) -> Tensor:
         """``z``; `MarioError` if it has NaN or infinite entries."""
@@ -327,6 +337,18 @@ class Method(WithSettings, nn.Module):
             hint = "" if level == "graph" else "; torch_geometric's Batch.from_data_list makes a set of graphs"
             raise MarioError(
                 f"{cls.name} embeds {cls.levels[0]}s; {what} needs one of {', '.join(sorted(systems(level)))}{hint}"
+            )
+
+    def check_fits(self, data: Data) -> None:
+        """Raise a :class:`MarioError` unless this model is fitted and ``data`` is a graph that it can embed."""
+        self.check_fitted()
+        check_graph(data)
+        self.check_level("graph" if "batch" in data else "node")
+        if data.x.size(1) != self.in_channels_:
+            raise MarioError(f"this model was fitted on {self.in_channels_} features, the graph has {data.x.size(1)}")
+        if self.uses("edge_attr") and _edge_channels(data) != self.edge_channels_:
+            raise MarioError(
+                f"this model was fitted on {self.edge_channels_} edge attributes, the graph has {_edge_channels(data)}"
             )
 
     def check_fitted(self) -> None:

@@ -17,10 +17,10 @@ from mario.errors import MarioError
 from mario.graphs.features import Features, is_wide
 from mario.methods.base import Method
 from mario.methods.grace import GRACE
+from mario.methods.laid_over import laid_over
 from mario.methods.registry import REGISTRY, hosts, register
 from mario.methods.settings import setting
 from mario.methods.two_view import Side, TwoView, embeddings
-from mario.methods.with_settings import documented
 from mario.views import AdversarialFeatures
 
 
@@ -339,21 +339,9 @@ def with_recipe(host: type[Method]) -> type[Method]:
             raise MarioError(
                 f"the recipe needs a method that contrasts two views, which {host.name} does not; there are {able}"
             )
-        # The mixin also has the settings that all methods have: without this its defaults would hide the host's.
-        shared = {field.name for field in dataclasses.fields(TwoView)}
-        fields: dict[str, tuple[Any, Any, Any]] = {f.name: (f.type, f.default, f.metadata) for f in host.fields()}
+        fixed = {}
         if not getattr(host, "aligned", True):
-            facts = {"help": "no pairs of rows to condition on: always false"}
-            fields["conditional"], shared = (bool, False, facts), shared | {"conditional"}
-        kept = {name: fact for name, fact in fields.items() if name in shared}
-        body: dict[str, Any] = {
-            "__doc__": host.description,
-            "__annotations__": {k: kind for k, (kind, _, _) in kept.items()},
-        }
-        body |= {k: dataclasses.field(default=value, metadata=facts) for k, (_, value, facts) in kept.items()}
-        made: type[Method] = type(f"{host.__name__}WithRecipe", (WithRecipe, host), body)
-        dataclasses.dataclass(eq=False, repr=False, kw_only=True)(made)
-        made.name, made.description = f"{host.name}+mario", host.description
-        made.__doc__ = documented(made, host.description)
-        _OVER[host] = made
+            fixed["conditional"] = (bool, False, {"help": "no pairs of rows to condition on: always false"})
+        names = {"name": f"{host.name}+mario", "class_name": f"{host.__name__}WithRecipe", "module": __name__}
+        _OVER[host] = laid_over(WithRecipe, host, **names, fixed=fixed)
     return _OVER[host]

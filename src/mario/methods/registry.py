@@ -34,25 +34,27 @@ def hosts() -> list[str]:
 
 
 def find(name: str) -> type["Method"]:
-    """The class of a method by its name: ``grace``, ``mario``, or a host with the recipe, ``costa+mario``.
+    """The class of a method by its name: ``grace``, or a method with something laid over it, ``costa+mario+steady``.
 
     Example:
         >>> from mario.methods import find
-        >>> find("costa+mario").__name__
-        'COSTAWithRecipe'
+        >>> find("costa+mario").__name__, find("costa+mario+steady").__name__
+        ('COSTAWithRecipe', 'SteadyCOSTAWithRecipe')
     """
     from mario.methods.recipe import with_recipe  # a method itself, which this registers
+    from mario.methods.steady import with_steady
 
-    base, plus, recipe = name.partition("+")
-    if base in REGISTRY and not plus:
-        return REGISTRY[base]
-    if base in REGISTRY and recipe == "mario":
-        return with_recipe(REGISTRY[base])
+    over = {"mario": with_recipe, "steady": with_steady}
+    base, *laid = name.split("+")
+    if base in REGISTRY and all(part in over for part in laid):
+        cls = REGISTRY[base]
+        for part in laid:
+            cls = over[part](cls)
+        return cls
     meant = nearest(name, REGISTRY)
-    over = ", ".join(hosts())
     raise MarioError(
-        f"there is no method '{name}'; there are {', '.join(sorted(REGISTRY))}, and HOST+mario over {over}"
-        f"{meant and f'; {meant}'}"
+        f"there is no method '{name}'; there are {', '.join(sorted(REGISTRY))}, HOST+mario over {', '.join(hosts())}, "
+        f"and METHOD+steady over any that learns without labels{meant and f'; {meant}'}"
     )
 
 

@@ -25,6 +25,7 @@ from mario.untrusted import open_file, read_safetensors
 if TYPE_CHECKING:
     from mario.methods.base import Method
 
+_SETTLED = "settled."  # before the names of tensors that are no weights
 _SPARE = 2**20  # numbers; a network of fewer does no harm
 _REGISTRATIONS = (register_module_parameter_registration_hook, register_module_module_registration_hook)
 
@@ -35,6 +36,7 @@ def save(model: "Method", path: Path) -> None:
         known = f", not as {model.name!r}, which is another class" if model.name else ""
         raise MarioError(f'register {type(model).__name__} to save it: @register("a-name") above the class{known}')
     params = model.fitted_params_
+    facts, settled = model.settled()
     header = {
         "method": model.name,
         "settings": {name: value for name, value in params.items() if not is_object(value)},
@@ -42,9 +44,11 @@ def save(model: "Method", path: Path) -> None:
         "in_channels": model.in_channels_,
         "num_classes": model.num_classes_,
         "edge_channels": model.edge_channels_,
+        **({"settled": facts} if facts else {}),
     }
     # Copies, as safetensors refuses tensors that share memory, such as a weight with two names.
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
+    tensors |= {_SETTLED + name: tensor.detach().cpu().contiguous() for name, tensor in settled.items()}
     write_tensors(path, tensors, {"mario": json.dumps(header)})
 
 
@@ -80,6 +84,7 @@ def load(
     """
     path = Path(path)
     header, tensors = _read(path)
+    settled = {name.removeprefix(_SETTLED): tensors.pop(name) for name in [*tensors] if name.startswith(_SETTLED)}
     try:
         if not isinstance(header["method"], str):
             raise TypeError(f"method is {header['method']!r}")
@@ -104,6 +109,10 @@ def load(
             f"the weights in {path} do not fit the {' and '.join(foreign)} given, which must be made with the same "
             f"arguments as the one that was saved ({reason})"
         ) from None
+    try:
+        model.resettle(header.get("settled", {}), settled)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _other_version(path, error) from None
     model.eval()
     return model
 

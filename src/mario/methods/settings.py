@@ -70,8 +70,9 @@ def check_value(field: "dataclasses.Field[Any]", value: Any) -> Any:
     if _is_module_or_none(field, value):
         return value
     value = _as_declared(field, value)
-    if facts.get("choices") and value not in facts["choices"]:
-        raise MarioError(f"{field.name} must be {_allowed(field)}, got '{value}'")
+    for part in value if isinstance(value, tuple) else (value,):
+        if facts.get("choices") and part not in facts["choices"]:
+            raise MarioError(f"{field.name} must be {_allowed(field)}, got '{part}'")
     if facts.get("low") is not None and value < facts["low"]:
         raise MarioError(f"{field.name} must be at least {facts['low']}, got {value}")
     if facts.get("high") is not None and value > facts["high"]:
@@ -88,7 +89,8 @@ def parse_setting(field: "dataclasses.Field[Any]", text: str) -> Any:
         if kind is bool:
             return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
         if kind is tuple:
-            return tuple(int(part) for part in text.strip("[]()").split(",") if part.strip())
+            part = _part(field)
+            return tuple(part(word.strip()) for word in text.strip("[]()").split(",") if word.strip())
         return kind(text)
     except (KeyError, ValueError):
         raise MarioError(f"{field.name}={text}: that is not {_KINDS[kind]}") from None
@@ -110,7 +112,7 @@ def _as_declared(field: "dataclasses.Field[Any]", value: Any) -> Any:
         raise wrong
     if kind is float and not math.isfinite(value):
         raise MarioError(f"{field.name} must be a finite number, got {value}")
-    if kind is tuple and not all(isinstance(part, int) and not isinstance(part, bool) for part in value):
+    if kind is tuple and not all(isinstance(part, _part(field)) and not isinstance(part, bool) for part in value):
         raise wrong
     return value
 
@@ -127,9 +129,15 @@ def _kind(field: "dataclasses.Field[Any]") -> Any:
     return declared
 
 
+def _part(field: "dataclasses.Field[Any]") -> Any:
+    """The type of the entries of a tuple."""
+    return get_args(field.type)[0]
+
+
 def _allowed(field: "dataclasses.Field[Any]") -> str:
     choices, kinds = field.metadata.get("choices"), get_args(field.type) if isinstance(field.type, UnionType) else ()
-    among = f"one of {', '.join(choices)}" if choices else _KINDS[_kind(field)]
+    several = "some of" if _kind(field) is tuple else "one of"
+    among = f"{several} {', '.join(choices)}" if choices else _KINDS[_kind(field)]
     return among + (" or a torch.nn.Module" if nn.Module in kinds else "") + (" or None" if NoneType in kinds else "")
 
 

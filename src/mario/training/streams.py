@@ -4,7 +4,7 @@ import hashlib
 
 import torch
 
-BATCH, STEP, DIAGNOSTICS, PRE_SAMPLES = range(4)
+BATCH, STEP, DIAGNOSTICS, PRE_SAMPLES, READABILITY = range(5)
 
 
 def stream(seed: int, step: int, rank: int, purpose: int) -> torch.Generator:

@@ -11,6 +11,7 @@ from mario.errors import MarioError
 from mario.lab.presets.settings import parse_given, settings_of
 from mario.methods import REGISTRY, TwoView, find
 from mario.methods.recipe import WithRecipe
+from mario.methods.steady import WithSteady
 from mario.untrusted import read_toml
 
 RECIPE_SETTINGS = {field.name for field in WithRecipe.fields()} - {field.name for field in TwoView.fields()}
@@ -46,6 +47,7 @@ def file_settings(method: str, dataset: str, domain: str, shift: str) -> dict[st
     """What the preset files say about ``method`` on this dataset, domain and shift; empty for an unknown dataset.
 
     ``HOST+mario`` has its host's settings, the recipe's from ``methods/mario.toml``, and on top ``HOST+mario.toml``.
+    ``METHOD+steady`` has those of the method, and on top ``METHOD+steady.toml``.
 
     Example:
         >>> file_settings("raw-features", "good-cbas", "color", "concept")
@@ -53,6 +55,8 @@ def file_settings(method: str, dataset: str, domain: str, shift: str) -> dict[st
     """
     cls = find(method)
     place = (dataset, domain, shift)
+    if issubclass(cls, WithSteady):
+        return _overridden(file_settings(cls.name.removesuffix("+steady"), *place), cls.name, place)
     host = cls.name.removesuffix("+mario")
     if host == cls.name:
         return _resolve(cls.name, place)
