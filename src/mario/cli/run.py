@@ -173,6 +173,8 @@ class _Speaker:
 
     def end(self, result: "RunResult") -> None:
         self.out.print(score_table(result))
+        for decision in result.decisions or ():
+            self.out.print(decision, highlight=False, markup=False)
         self.out.print(f"written to {result.folder}", highlight=False, markup=False, soft_wrap=True)
 
 

@@ -60,6 +60,7 @@ COLUMNS = [
     Column("settings", lambda r: dict(r.spec.settings), "complete settings by name", "object"),
     Column("environment", lambda r: dict(r.environment), "versions and device", "object"),
     Column("faults", lambda r: tuple(r.faults), "known faults of the dataset", "object"),
+    Column("decisions", lambda r: tuple(r.decisions or ()), "what the method decided by itself, and why", "object"),
 ]
 # fmt: on
 """The columns of :func:`frame`. Another column is one more line here. Scores are fractions."""

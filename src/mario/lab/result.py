@@ -93,6 +93,7 @@ class RunResult:
         curve: the scores of every checkpoint.
         environment: versions and device.
         faults: known faults of the dataset.
+        decisions: what the method decided by itself, such as which channels are centered, and why.
         data: fingerprint of the graph with its split; ``None`` for runs before it was recorded.
         folder: where it was read from; ``None`` for one from a records file.
     """
@@ -107,6 +108,7 @@ class RunResult:
     curve: Sequence[CurvePoint]
     environment: Mapping[str, Any] = field(default_factory=dict)
     faults: Sequence[str] = ()
+    decisions: Sequence[str] | None = None
     data: str | None = None
     folder: Path | None = field(default=None, compare=False)
 
@@ -133,7 +135,7 @@ class RunResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``result.json``."""
-        known = {} if self.data is None else {"data": self.data}
+        known = _present({"decisions": self.decisions and list(self.decisions), "data": self.data})
         return {
             **self.spec.facts(),
             "encoder": self.encoder,

@@ -97,7 +97,8 @@ class WithSteady(Method):
         self.check_fitted()
         if not hasattr(self, "channels_"):
             raise MarioError("the channels are not measured yet: call fit(data), or settle(data) between checkpoints")
-        raw, domains = self._raw(data), _domains(with_domain(data, domain))
+        data = with_domain(data, domain)
+        raw, domains = self._raw(data), _domains(data)
         self.notes_: list[str] = []
         return BlockMatrix({name: self._placed(name, block, domains) for name, block in raw.items()})
 

@@ -84,6 +84,7 @@ def proceed(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") ->
         yield epoch
     if ranks.rank():
         return
+    model.settle(data)  # a resumed run may have evaluated its last checkpoint before
     model.save(folder / "model.safetensors")
     result = RunResult(
         spec=spec,
@@ -96,6 +97,7 @@ def proceed(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") ->
         curve=curve,
         environment={**environment(), "device": str(choose_device(device)), **_earlier(epoch)},
         faults=list(data.faults),
+        decisions=[str(decision) for decision in getattr(model, "decisions_", ())] or None,
         data=known,
     )
     write_json(folder / "result.json", result.to_dict())
@@ -110,6 +112,8 @@ class _Judge:
         self.ahead: dict[int, dict[str, Any]] = {}
 
     def __call__(self, step: int) -> dict[str, Any]:
+        if step not in self.ahead:
+            self.model.settle(self.data)
         if self.model.trains:
             seed = probe_seed(self.spec, step)
             return evaluate(self.model, self.data, probe=self.probe, seed=seed) | self.invariance()

@@ -38,7 +38,7 @@ def runs_data(runs: "DataFrame") -> dict[str, Any]:
         if run["digest"] not in found:
             groups = {f"groups.{name}": score for name, score in run["groups"].items()}
             found[run["digest"]] = {
-                "facts": {**_known(run, _FACTS), "faults": list(run["faults"])},
+                "facts": {**_known(run, _FACTS), "faults": list(run["faults"]), **_decided(run)},
                 "scores": {**_known(run, SCORES), **groups},
                 "settings": settings.place(run["settings"]),
                 "environment": environments.place(run["environment"]),
@@ -46,6 +46,10 @@ def runs_data(runs: "DataFrame") -> dict[str, Any]:
             }
         found[run["digest"]]["studies"].append({name: run[name] for name in ("study", "case", "label")})
     return {"runs": list(found.values()), "settings": settings.values, "environments": environments.values}
+
+
+def _decided(run: Mapping[str, Any]) -> dict[str, Any]:
+    return {"decisions": list(run["decisions"])} if run["decisions"] else {}
 
 
 def looks_data() -> dict[str, Any]:

@@ -28,7 +28,7 @@ from mario.lab.studies.plan import Plan
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-CONTROLS = ("raw-features", "random-init")
+CONTROLS = ("raw-features", "hops", "random-init")
 LEVEL = 0.05
 """A difference is significant below this p."""
 
@@ -220,8 +220,8 @@ def _short(reason: str) -> str:
 def reference_of(entry: Entry, others: Sequence[Entry], reference: str | None) -> str | None:
     """The row of the same case that ``entry`` is compared with, or None."""
     labels = {other.label for other in others}
-    host, recipe, _ = entry.label.partition("+mario")
-    if recipe and host in labels:
+    host, _, laid_over = entry.label.rpartition("+")
+    if laid_over in ("mario", "steady") and host in labels:
         return host
     hosts = {label for label in labels if f"{label}+mario" in labels}
     named = next((other for other in others if other.label == reference), None)
