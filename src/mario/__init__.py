@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     # For type checkers: at run time a method is here by being registered. A new one works without a line of its own.
     from mario.methods.bgrl import BGRL as BGRL
-    from mario.methods.controls import RandomInit as RandomInit, RawFeatures as RawFeatures
+    from mario.methods.controls import Hops as Hops, RandomInit as RandomInit, RawFeatures as RawFeatures
     from mario.methods.costa import COSTA as COSTA
     from mario.methods.dgi import DGI as DGI
     from mario.methods.eerm import EERM as EERM

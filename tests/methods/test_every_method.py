@@ -71,6 +71,16 @@ class Trial:
     def data(self, seed: int = 0) -> Data:
         return tiny_graph(seed) if self.level == "node" else tiny_graph_set(seed)
 
+    def width(self, features: int) -> int:
+        host, _, over = self.name.partition("+")
+        own = {"raw-features": features, "hops": 3 * features}.get(host, 8)
+        return own + features if over.endswith("steady") and host != "hops" else own
+
+    @property
+    def seeded(self) -> bool:
+        """Whether its embeddings depend on the seed at all."""
+        return self.name.partition("+")[0] not in ("raw-features", "hops")
+
     @property
     def learns(self) -> bool:
         return find(self.name).trains
@@ -81,6 +91,9 @@ class Trial:
 
 
 OURS = [Trial(name, level) for level in ("node", "graph") for name in systems(level)]
+# Steady over a method of each kind; tests/methods/test_steady.py fits it over all.
+OURS += [Trial(f"{name}+steady", "node") for name in ("grace", "mario", "random-init", "hops")]
+OURS += [Trial("graphcl+steady", "graph")]
 TRIALS = [dataclasses.replace(trial, pyg=pyg) for pyg in (False, True) for trial in OURS]
 
 
@@ -113,7 +126,7 @@ class TestEveryMethod:
     def test_embeds_without_nan(self, trial: Trial) -> None:
         data = trial.data()
         z = ready(trial).transform(data)
-        assert z.shape == (rows(data), data.x.size(1) if trial.name == "raw-features" else 8)
+        assert z.shape == (rows(data), trial.width(data.x.size(1)))
         assert torch.isfinite(z).all()
 
     def test_same_seed_same_bits_and_another_seed_others(self, trial: Trial) -> None:
@@ -124,7 +137,7 @@ class TestEveryMethod:
             m.fit(data, seed=seed).transform(data) for m, seed in zip(models, (0, 0, 1), strict=True)
         )
         assert torch.equal(first, again)
-        assert trial.name == "raw-features" or not torch.equal(first, other)
+        assert torch.equal(first, other) != trial.seeded
         assert torch.equal(state, torch.get_rng_state()), "fit must leave torch's default generator alone"
 
     @pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
@@ -236,6 +249,8 @@ class TestEveryMethod:
         if trial.supervised:
             with pytest.raises(MarioError, match="needs y and train_mask"):
                 trial.make().fit(bare(data))
+        elif trial.name.endswith("steady"):  # which has domains to center by only where the graph has them
+            assert torch.isfinite(trial.make().fit(bare(data)).transform(bare(data))).all()
         elif trial.level == "node":
             assert torch.equal(trial.make().fit(bare(data)).transform(data), ready(trial).transform(data))
         else:  # without a mask all graphs are for training
@@ -389,6 +404,9 @@ def permuted(data: Data, z: Tensor) -> tuple[Data, Tensor]:
     place = torch.empty_like(order).scatter_(0, order, torch.arange(order.numel()))
     moved = Data(x=data.x[order], edge_index=coalesce(place[data.edge_index]))
     if "batch" not in data:
+        moved.domain_id = data.domain_id[order]
         return moved, z[order]
     moved.batch, moved.num_graphs = place_of_graph[data.batch[order]], rows(data)
+    if "domain_id" in data:
+        moved.domain_id = data.domain_id[graphs]
     return moved, z[graphs]

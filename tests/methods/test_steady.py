@@ -14,6 +14,7 @@ from mario.errors import MarioError
 from mario.graphs import Block, load_mapped, save_mapped
 from mario.methods import find
 from mario.methods.readability import readability
+from mario.methods.registry import systems
 
 SMALL = {"hidden_channels": 6, "num_layers": 2, "epochs": 1, "steps_per_epoch": 2, "sampling": "full"}
 
@@ -286,3 +287,18 @@ class TestReadability:
         # in one half of the nodes.
         data = mario.load_dataset("good-cbas", shift="covariate", split_seed=0)
         assert readability(Block(data.x), data.domain_id, seed=0) == 1.0
+
+
+HOSTS = [name for name in systems("node") if not find(name).supervised]
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_over_every_method(name: str, tmp_path) -> None:
+    data = graph(nodes=60)
+    known = {field.name for field in find(name).fields()}
+    small = {key: value for key, value in {**SMALL, "clusters": 4, "centers": 4}.items() if key in known}
+    model = find(f"{name}+steady").from_settings(small).fit(data)
+    assert torch.isfinite(model.transform(data)).all()
+    assert model.blocks(data).columns == model.blocks_
+    model.save(tmp_path / "model.safetensors")
+    assert torch.equal(mario.load(tmp_path / "model.safetensors").transform(data), model.transform(data))

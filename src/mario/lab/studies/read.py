@@ -22,7 +22,7 @@ from mario.methods import REGISTRY, find
 from mario.untrusted import TOML_BYTES, parse_toml, read_text, safe_name
 
 OTHERS = "*"
-"""In a list of rows: every registered method that the list does not name."""
+"""In a list of rows: every registered method that learns and that the list does not name."""
 
 _STUDY_KEYS = ("title", "paper", "show", "reference", "subject", "note", "rows", "grid", "cases")
 _CASE_KEYS = (
@@ -190,7 +190,8 @@ def _rows(
     others: list[str] = []
     for entry in entries:
         if entry.get("label") == OTHERS:
-            others = [m for m, cls in REGISTRY.items() if m not in named and set(levels) <= set(cls.levels)]
+            able = [m for m, cls in REGISTRY.items() if cls.trains and set(levels) <= set(cls.levels)]
+            others = [m for m in able if m not in named]
             rows += [StudyRow(label=method, method=method) for method in others]
             continue
         label = str(entry.get("label") or entry.get("method"))
