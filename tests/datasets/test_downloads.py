@@ -93,6 +93,8 @@ def test_files_come_from_where_pyg_takes_them() -> None:
     assert urls["good-cora"] == [pyg.CitationFull.url.format("cora")]
     assert urls["good-twitch"][0] == f"{pyg.Twitch.url}/DE.npz"
     assert urls["amazon-photo"] == [f"{pyg.Amazon.url}amazon_electronics_photo.npz"]
+    assert urls["citation-dblp"] == [pyg.CitationFull.url.format("dblp")]
+    assert urls["coauthor-physics"] == [f"{pyg.Coauthor.url}ms_academic_phy.npz"]
     assert urls["coauthor-cs"] == [f"{pyg.Coauthor.url}ms_academic_cs.npz"]
     assert f"{pyg.WebKB.url}/new_data/texas/out1_graph_edges.txt" in urls["good-webkb"]
     assert f"{pyg.WebKB.url}/splits/texas_split_0.6_0.2_9.npz" in urls["good-webkb"]

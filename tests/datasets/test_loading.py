@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from mario.datasets import CATALOG, load_dataset
+from mario.datasets import CATALOG, REGISTRY, load_dataset
 from mario.errors import MarioError
 from mario.graphs import training_graph
 from mario.graphs.rules import PARTS, SHIFTS
@@ -21,6 +21,10 @@ REAL = [
     ("webkb", "university"),
     ("coauthor-cs", "word"),
     ("coauthor-cs", "degree"),
+    ("coauthor-physics", "word"),
+    ("coauthor-physics", "degree"),
+    ("citation-dblp", "word"),
+    ("citation-dblp", "degree"),
 ]
 NOT_HAD = ("good-cora", "elliptic")  # offline
 LARGE = ("shifting-100k", "shifting-1m")  # would be generated
@@ -60,6 +64,8 @@ def test_counts_of_the_papers_table() -> None:
     table = {name: (c.nodes, c.edges, c.features, c.classes) for name, c in CATALOG.items()}
     assert table["amazon-photo"] == (10 * 7650, 10 * 2 * 119081, 755, 10)  # each edge once, in one of the ten graphs
     assert table["elliptic"] == (203769, 234355, 165, 2)
+    assert table["citation-dblp"] == (17716, 105734, 1639, 4)  # as PyG's documentation has them
+    assert table["coauthor-physics"] == (34493, 495924, 8415, 5)
     assert table["good-cora"] == (19793, 126842, 8710, 70)
     assert table["good-cbas"] == (700, 3962, 4, 4)
     assert table["good-webkb"] == (617, 1138, 1703, 5)
@@ -106,20 +112,22 @@ def test_covariate_shift_keeps_domains_apart(name: str, domain: str, mario_data:
     assert sizes(data)[1:3] == [tenth, tenth]
 
 
-@pytest.mark.parametrize(("name", "domain"), [pair for pair in REAL if pair[0] in ("good-twitch", "coauthor-cs")])
+@pytest.mark.parametrize(("name", "domain"), [pair for pair in REAL if CATALOG[pair[0]].nodes > 10_000])
 def test_covariate_cuts_stand_at_the_first_change_of_domain(name: str, domain: str, mario_data: Path) -> None:
     data = load(name, mario_data, domain=domain, shift="covariate")
     train, id_val, id_test, ood_val, ood_test = (count / data.num_nodes for count in sizes(data))
     in_distribution = train + id_val + id_test
     largest = float(torch.bincount(data.domain_id).max()) / data.num_nodes
-    assert 0.6 <= in_distribution + 1 / data.num_nodes < 0.6 + largest
-    assert 0.8 <= in_distribution + ood_val + 1 / data.num_nodes < 0.8 + largest
+    first, second = REGISTRY[name].rule.cuts
+    assert first <= in_distribution + 1 / data.num_nodes < first + largest
+    assert second <= in_distribution + ood_val + 1 / data.num_nodes < second + largest
     assert ood_test > 0.1
 
 
-def test_covariate_trains_on_many_words_and_many_links(mario_data: Path) -> None:
+@pytest.mark.parametrize("name", ["coauthor-cs", "coauthor-physics", "citation-dblp"])
+def test_covariate_trains_on_many_words_and_many_links(name: str, mario_data: Path) -> None:
     for domain in ("word", "degree"):
-        data = load("coauthor-cs", mario_data, domain=domain, shift="covariate")
+        data = load(name, mario_data, domain=domain, shift="covariate")
         lowest = {part: min(domains(data, part)) for part in PARTS}
         assert lowest["train"] > max(domains(data, "ood_val"))
         assert lowest["ood_val"] > max(domains(data, "ood_test"))
@@ -241,7 +249,7 @@ def test_inductive_training_touches_no_other_node(name: str, domain: str, shift:
         ({"name": "good-cbsa"}, "did you mean 'good-cbas'"),
         (
             {"name": "imagenet"},
-            "coauthor-cs, elliptic, good-cbas, good-cora, good-twitch, good-webkb",
+            "citation-dblp, coauthor-cs, coauthor-physics, elliptic, good-cbas, good-cora, good-twitch, good-webkb",
         ),
         ({"name": "good-cbas", "domain": "colour"}, "did you mean 'color'"),
         ({"name": "good-cora", "domain": "words"}, "use one of word, degree; did you mean 'word'"),

@@ -91,7 +91,7 @@ def project(tmp_path: Path) -> Project:
 
 def check_commands(project: Project) -> None:
     rows = {row["name"]: row for row in json.loads(project.call("data", "list", "--json"))}
-    assert len(rows) == 15
+    assert len(rows) == 17
     assert rows["two-rings"]["where"] == str(project.home / "data")
     assert "two-rings" in project.call("data", "list")
     facts = json.loads(project.call("data", "show", "two-rings", "--json"))

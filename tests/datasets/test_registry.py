@@ -10,7 +10,8 @@ from mario.graphs.rules import SHIFTS, SplitRule
 
 
 def test_cards_are_complete() -> None:
-    split_by_good = ["good-cbas", "good-webkb", "good-twitch", "good-cora", "webkb", "coauthor-cs"]
+    words = ["good-cora", "coauthor-cs", "coauthor-physics", "citation-dblp"]
+    split_by_good = ["good-cbas", "good-webkb", "good-twitch", "webkb", *words]
     separate = ["amazon-photo", "elliptic", "proteins-25", "dd-200", "dd-300"]
     generated = ["shifting-10k", "shifting-100k", "shifting-1m"]
     assert set(CATALOG) == {*split_by_good, *separate, *generated}
@@ -41,7 +42,7 @@ def test_cornells_and_texass_features_are_the_same_file() -> None:
 
 
 def test_a_name_that_there_is_none_of() -> None:
-    said = "unknown dataset 'good-cbs'; use one of amazon-photo, coauthor-cs, .*did you mean 'good-cbas'"
+    said = "unknown dataset 'good-cbs'; use one of amazon-photo, citation-dblp, .*did you mean 'good-cbas'"
     with pytest.raises(MarioError, match=said):
         find("good-cbs")
 
@@ -64,11 +65,14 @@ def test_public_names_are_there() -> None:
 
 
 def test_good_datasets_have_the_numbers_of_good() -> None:
-    rules = {name: REGISTRY[name].rule for name in ("good-cora", "coauthor-cs", "good-twitch", "good-webkb", "webkb")}
+    names = ("good-cora", "coauthor-cs", "coauthor-physics", "citation-dblp", "good-twitch", "good-webkb", "webkb")
+    rules = {name: REGISTRY[name].rule for name in names}
     webkb = {"descending": False, "held_out": "wisconsin", "bias": (0.85, 0.75, 0.85, 0.8, 0.5)}
     assert rules == {
         "good-cora": SplitRule(),
         "coauthor-cs": SplitRule(),
+        "coauthor-physics": SplitRule(),
+        "citation-dblp": SplitRule(cuts=(0.55, 0.7)),  # GOOD's cuts leave no ood_test by degree
         "good-twitch": SplitRule(descending=False, bias=(0.8, 0.7, 0.8, 0.7, 0.5), control=(0.4, 0.3, 0.3)),
         "good-webkb": SplitRule(environments=2, **webkb),  # type: ignore[arg-type]
         "webkb": SplitRule(environments=3, **webkb),  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mario.graphs.sparse import csr, row_of_entries, select_rows
+from mario.graphs.sparse import column_std, csr, row_of_entries, select_rows
 
 X = torch.tensor([[1.0, 0, 2], [0, 0, 0], [0, 3, 0], [4, 0, 5]])
 
@@ -23,3 +23,17 @@ def test_parts_of_a_file_are_checked() -> None:
     crow, col, values = torch.tensor([0, 1]), torch.tensor([7]), torch.ones(1)
     with pytest.raises(RuntimeError):
         csr(crow, col, values, (1, 3), check=True)
+
+
+def test_standard_deviations_of_columns_are_torchs_for_dense_and_sparse() -> None:
+    for x in (X, X.double(), torch.randn(40, 7, generator=torch.Generator().manual_seed(0)) + 100):
+        expected = x.double().std(0, correction=0)
+        for form in (x, x.to_sparse_csr()):
+            found = column_std(form)
+            assert found.dtype == x.dtype
+            torch.testing.assert_close(found.double(), expected, atol=1e-6, rtol=1e-5)
+
+
+def test_a_constant_column_has_no_deviation() -> None:
+    x = torch.tensor([[0.1, 0.0, 1e8], [0.1, 0.0, 1e8], [0.1, 0.0, 1e8]])
+    assert column_std(x).tolist() == column_std(x.to_sparse_csr()).tolist() == [0, 0, 0]

@@ -11,7 +11,7 @@ import mario
 from mario.contrast import conditional_mi, info_nce
 from mario.errors import MarioError
 from mario.graphs.features import Features, Perturbed
-from mario.methods import RELEASED, TwoView, find
+from mario.methods import RELEASED, STRONG, TwoView, find
 from mario.methods.recipe import WithRecipe, with_recipe
 from mario.views import AdversarialFeatures, DropEdges
 
@@ -79,6 +79,71 @@ def test_one_step_is_algorithm_1(ascent: str) -> None:
         torch.testing.assert_close(ours[name], slow[name], atol=1e-10, rtol=1e-8, msg=name)
     for name, buffer in model.named_buffers():
         torch.testing.assert_close(statistics[name], buffer, atol=1e-12, rtol=1e-12, msg=name)
+
+
+@pytest.mark.parametrize("conditional", [True, False])
+@pytest.mark.parametrize("perturb", ["alpha", "both"])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_one_step_with_the_strong_adversary_is_the_formula(sparse: bool, perturb: str, conditional: bool) -> None:
+    """Both views in every pass, by plain autograd: one ascent step at δ₀, then the gradients at the moved δ."""
+    model, graph = built(**STRONG, gamma=0.3, prototype_lr=0.1, perturb=perturb, conditional=conditional)
+    graph.x[:, 3] = 2.0  # a constant column
+    plain = graph.x
+    if sparse:
+        graph.x = graph.x.to_sparse_csr()
+    before = copy.deepcopy(dict(model.named_buffers()))
+    figures = model.step(graph, torch.Generator().manual_seed(7))
+    ours, statistics = gradients(model), copy.deepcopy(dict(model.named_buffers()))
+
+    model.zero_grad()
+    model.load_state_dict(before, strict=False)
+    generator = torch.Generator().manual_seed(7)
+    alpha, beta = model.make_views(graph, generator)
+    for view in (alpha, beta):
+        x = view.x.matrix() if isinstance(view.x, Features) else view.x
+        view.x = x.to_dense() if sparse else x
+    bound = 0.3 * plain.std(0, correction=0)
+    assert bound.tolist()[3] == 0
+    if conditional:
+        model.encode(alpha)
+        model.encode(beta)
+
+    def loss(deltas: list[torch.Tensor]) -> torch.Tensor:
+        z_alpha = model.projector_(model.encoder_(alpha.x + deltas[0], alpha.edge_index))
+        moved = beta.x + deltas[1] if perturb == "both" else beta.x
+        z_beta = model.projector_(model.encoder_(moved, beta.edge_index))
+        mi = info_nce(z_alpha, z_beta, model.tau)
+        if not conditional:
+            return mi
+        label = [(torch.nn.functional.normalize(z) @ model.prototypes_.weight.t()).argmax(1) for z in (z_alpha, z_beta)]
+        return mi - 0.3 * conditional_mi(z_alpha, z_beta, *label, 1.0)
+
+    deltas = [
+        (torch.empty_like(plain).uniform_(-1, 1, generator=generator) * bound).requires_grad_()
+        for _ in range(2 if perturb == "both" else 1)
+    ]
+    slopes = torch.autograd.grad(loss(deltas), deltas)
+    ends = [torch.clamp(d + bound * g.sign(), -bound, bound).detach() for d, g in zip(deltas, slopes, strict=True)]
+    value = loss(ends)
+    value.backward()
+    assert figures["loss"] == pytest.approx(value.item(), abs=1e-10)
+    slow = gradients(model)
+    assert ours.keys() == slow.keys()
+    for name in slow:
+        torch.testing.assert_close(ours[name], slow[name], atol=1e-10, rtol=1e-8, msg=name)
+    for name, buffer in model.named_buffers():
+        torch.testing.assert_close(statistics[name], buffer, atol=1e-12, rtol=1e-12, msg=name)
+
+
+@pytest.mark.parametrize("host", ["bgrl", "costa", "swav", "mvgrl", "dgi"])
+def test_the_strong_adversary_works_over_any_host(host: str) -> None:
+    data = tiny_graph()
+    settings = {**SMALL, **({"centers": 4} if host == "swav" else {})}
+    plain, strong = (
+        mario.Recipe(find(host).from_settings(settings), **given).fit(data).transform(data) for given in ({}, STRONG)
+    )
+    assert torch.isfinite(strong).all()
+    assert not torch.equal(plain, strong)
 
 
 @pytest.mark.parametrize("encoder", ["gcn", "sage", "gat", "gin"])
@@ -175,6 +240,11 @@ def test_moved_prototypes_tell_the_clusters_of_the_second_view(pseudo_labels: st
         {"conditional": False},
         {"perturb": "both"},
         {"ascent_steps": 1},
+        {"ascent": "projected_sign"},
+        {"ascent_gradients": "last"},
+        STRONG,
+        {**STRONG, "conditional": False},
+        {**STRONG, "perturb": "both"},
         {"prototype_optimizer": "sgd"},
         {"projector_moves": "both"},
         {"cmi_estimator": "donsker_varadhan"},
@@ -247,7 +317,8 @@ def test_no_setting_of_the_recipe_hides_one_of_its_host() -> None:
         ({"hidden_channels": 0}, "hidden_channels must be at least 1"),
         ({"gamma": "much"}, "gamma must be a number"),
         ({"epochs": 2.5}, "epochs must be a whole number"),
-        ({"ascent": "up"}, "ascent must be one of frobenius, sign"),
+        ({"epsilon_unit": "std"}, "epsilon_unit='std' needs ascent='projected_sign' or 'sign', got 'frobenius'"),
+        ({"ascent": "up"}, "ascent must be one of frobenius, sign, projected_sign"),
     ],
 )
 def test_settings_out_of_range_are_named(settings: dict[str, object], message: str) -> None:

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from mario import ranks
 from mario.errors import MarioError
-from mario.methods import ERM, GRACE, MARIO, two_view
+from mario.methods import ERM, GRACE, MARIO, STRONG, two_view
 from mario.training import train
 from mario.training.streams import STEP, stream
 from methods.tiny import tiny_graph
@@ -85,6 +85,7 @@ SETTINGS: dict[str, Any] = {
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {},
     "sign": {"ascent": "sign", "pseudo_labels": "sinkhorn", "cmi_negatives": "first"},
+    "strong": STRONG,
     "both views": {"perturb": "both", "prototype_optimizer": "sgd"},
     "projector moves along": {"projector_moves": "both", "prototype_tau": 0.2},
     "without adversary": {"adversarial": False, "encoder": "sage"},

@@ -11,6 +11,7 @@ from torch_geometric.nn import GCNConv
 from torch_geometric.transforms import Compose
 
 from mario.errors import MarioError
+from mario.graphs.features import Features, Perturbed
 from mario.views.adversarial import AdversarialFeatures
 
 EPSILON = 0.05
@@ -97,6 +98,124 @@ def test_gradients_and_losses_are_those_of_algorithm_1(M: int, step: str, both: 
     assert not any(value.requires_grad for value in losses)
     for parameter, gradient in zip(net.parameters(), gradients, strict=True):
         torch.testing.assert_close(parameter.grad, gradient, atol=1e-10, rtol=0)
+
+
+SIZES = torch.tensor([0.3, 0.0, 0.01, 1.5], dtype=torch.float64)  # the second column is not perturbed
+
+
+def written_out(M: int, step: str, gradients: str, both: bool, epsilon: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    """The gradients of the parameters, and δ at the end, with ε per column; each pass by plain autograd."""
+    net = Network()
+    parameters = list(net.parameters())
+    alpha, beta = two_views()
+    generator = torch.Generator().manual_seed(9)
+    deltas = [
+        torch.empty(6, 4, dtype=torch.float64).uniform_(-1, 1, generator=generator) * epsilon
+        for _ in range(2 if both else 1)
+    ]
+
+    def passed(leaves: list[Tensor]) -> tuple[Tensor, ...]:
+        z_alpha = net(alpha.x + leaves[0], alpha.edge_index)
+        z_beta = net(beta.x + leaves[1] if both else beta.x, beta.edge_index)
+        return torch.autograd.grad(contrast(z_alpha, z_beta), parameters + leaves)
+
+    trained = []
+    for _ in range(M):
+        found = passed([d.clone().requires_grad_() for d in deltas])
+        trained.append(found[: len(parameters)])
+        for i, gradient in enumerate(found[len(parameters) :]):
+            if step == "sign":
+                deltas[i] = deltas[i] + epsilon * gradient.sign()
+            else:
+                moved = deltas[i] + min(1.0, 2.5 / M) * epsilon * gradient.sign()
+                deltas[i] = torch.minimum(torch.maximum(moved, -epsilon), epsilon)
+    if gradients == "last":
+        trained = [passed([d.clone().requires_grad_() for d in deltas])[: len(parameters)]]
+    return [torch.stack(of_one).mean(0) for of_one in zip(*trained, strict=True)], deltas
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("both", [False, True], ids=["alpha", "both"])
+@pytest.mark.parametrize("step", ["sign", "projected_sign"])
+@pytest.mark.parametrize("gradients", ["every", "last"])
+@pytest.mark.parametrize("M", [1, 3, 5])
+def test_sign_steps_with_an_epsilon_per_column_are_the_formula(
+    M: int, gradients: str, step: str, both: bool, sparse: bool
+) -> None:
+    net = Network()
+    alpha, beta = two_views(sparse=sparse)
+    clean_beta = two_views()[1]
+    passes: list[bool] = []
+
+    def loss(*views: Data) -> Tensor:
+        a, b = views if both else (*views, clean_beta)
+        passes.append(a.x.requires_grad)
+        return contrast(net(a.x, a.edge_index), net(b.x, b.edge_index))
+
+    adversary = AdversarialFeatures(SIZES, M, step, gradients=gradients)  # type: ignore[arg-type]
+    losses = adversary.ascend(loss, [alpha, beta] if both else [alpha], torch.Generator().manual_seed(9))
+    expected, deltas = written_out(M, step, gradients, both, SIZES)
+    assert passes == [True] * (M if gradients == "last" else M - 1) + [False]
+    assert len(losses) == (1 if gradients == "last" else M)
+    for parameter, gradient in zip(net.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient, atol=1e-10, rtol=0)
+    if not both:
+        view = AdversarialFeatures(SIZES, M, step, loss)  # type: ignore[arg-type]
+        harder = view(two_views(sparse=sparse)[0], torch.Generator().manual_seed(9))
+        torch.testing.assert_close(harder.x - two_views()[0].x, deltas[0], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("in_parts", [False, True], ids=["matrix", "in parts"])
+def test_after_frobenius_steps_the_last_pass_alone_trains(in_parts: bool) -> None:
+    """Also for features in parts, whose δ is kept in factors that all passes add to."""
+    alpha, _ = two_views(sparse=in_parts)
+    weight = torch.eye(4, dtype=torch.float64).requires_grad_()
+    generator = torch.Generator().manual_seed(9)
+    x = two_views()[0].x + uniform(alpha.x.shape, generator)
+    if in_parts:
+        alpha.x = Features(alpha.x)
+        x = Perturbed(alpha.x, EPSILON, generator.manual_seed(9)).matrix()  # draws δ₀ in another way
+
+    def loss(view: Data) -> Tensor:
+        product = view.x @ weight.t() if isinstance(view.x, Tensor) else view.x.times(weight)
+        return contrast(product.tanh(), two_views()[1].x)
+
+    adversary = AdversarialFeatures(EPSILON, 2, gradients="last")
+    (value,) = adversary.ascend(loss, [alpha], torch.Generator().manual_seed(9))
+    for _ in range(2):
+        x = x.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(loss(Data(x=x)), x)
+        x = x + EPSILON * slope / slope.norm()
+    expected = loss(Data(x=x.detach()))
+    torch.testing.assert_close(value, expected.detach(), atol=1e-12, rtol=0)
+    torch.testing.assert_close(weight.grad, torch.autograd.grad(expected, weight)[0], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("M", [1, 2, 7])
+def test_projected_steps_stay_within_the_bound_and_reach_it(M: int, generator: torch.Generator) -> None:
+    x = torch.randn(50, 4, generator=generator)
+    x[:, 1] = 7.0
+    view = AdversarialFeatures(SIZES.float(), M, "projected_sign", lambda d: (d.x * d.x.detach().sin()).sum())
+    delta = view(Data(x=x, num_nodes=50), generator).x - x
+    assert (delta.abs() <= SIZES + 1e-6).all()
+    assert torch.equal(delta[:, 1], torch.zeros(50)), "a column of size 0 keeps its bits"
+    assert (delta.abs()[:, 3] > 1.5 - 1e-5).float().mean() > (0.4 if M == 1 else 0.9)
+    assert not delta[:, 0].eq(0).any()
+
+
+def test_ascent_alone_leaves_no_gradient_at_the_parameters() -> None:
+    """Else a loss that needs a frozen network for its ascent would move it."""
+    net = Network()
+    alpha, beta = two_views()
+    seen: list[list[Tensor | None]] = []
+
+    def loss(view: Data) -> Tensor:
+        seen.append([p.grad for p in net.parameters()])
+        return contrast(net(view.x, view.edge_index), net(beta.x, beta.edge_index))
+
+    AdversarialFeatures(0.1, 3, "sign", gradients="last").ascend(loss, [alpha], torch.Generator().manual_seed(0))
+    assert seen == [[None] * 4] * 4
+    assert all(p.grad is not None for p in net.parameters())
 
 
 def test_gradients_add_to_what_is_there(generator: torch.Generator) -> None:
@@ -247,12 +366,22 @@ def test_a_view_that_the_loss_does_not_touch_stays(generator: torch.Generator) -
         ({"epsilon": float("nan")}, "epsilon must be finite and not negative, got nan"),
         ({"epsilon": float("inf")}, "epsilon must be finite and not negative, got inf"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
-        ({"step": "l1"}, "step must be 'frobenius' or 'sign', got 'l1'"),
+        ({"step": "l1"}, "step must be 'frobenius', 'sign' or 'projected_sign', got 'l1'"),
+        ({"gradients": "first"}, "gradients must be 'every' or 'last', got 'first'"),
+        ({"epsilon": torch.tensor([0.1, -1.0]), "step": "sign"}, "epsilon per column must be finite numbers"),
+        ({"epsilon": torch.ones(2, 2), "step": "sign"}, "epsilon per column must be finite numbers"),
+        ({"epsilon": torch.ones(2)}, "epsilon per column needs step 'sign' or 'projected_sign', got 'frobenius'"),
     ],
 )
 def test_bad_arguments_are_named(bad: dict[str, object], message: str) -> None:
     with pytest.raises(MarioError, match=message):
         AdversarialFeatures(**bad)  # type: ignore[arg-type]
+
+
+def test_an_epsilon_for_other_columns_is_named(generator: torch.Generator) -> None:
+    view = AdversarialFeatures(torch.ones(3), step="sign", loss=lambda d: d.x.sum())
+    with pytest.raises(MarioError, match="epsilon must be one number or 4, one per column, got 3"):
+        view(two_views()[0], generator)
 
 
 def test_a_transform_needs_a_loss(generator: torch.Generator) -> None:

@@ -11,6 +11,7 @@ _HOME = {
     "Block": "mario.graphs.block_matrix",
     "BlockMatrix": "mario.graphs.block_matrix",
     "check_graph": "mario.graphs.validation",
+    "column_std": "mario.graphs.sparse",
     "load_graph": "mario.graphs.store",
     "load_mapped": "mario.graphs.mapped",
     "save_graph": "mario.graphs.store",
@@ -25,6 +26,7 @@ __all__ = [
     "BlockMatrix",
     "SplitRule",
     "check_graph",
+    "column_std",
     "load_graph",
     "load_mapped",
     "save_graph",
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from mario.graphs.block_matrix import Block, BlockMatrix
     from mario.graphs.mapped import load_mapped, save_mapped
     from mario.graphs.rules import SplitRule
+    from mario.graphs.sparse import column_std
     from mario.graphs.splits import split_graph
     from mario.graphs.store import load_graph, save_graph
     from mario.graphs.validation import check_graph

@@ -156,7 +156,7 @@ class Perturbed:
         self.epsilon = epsilon
         self.shape, self.dtype, self.device = features.shape, features.dtype, features.device
         self._seed = int(torch.randint(2**62, (), generator=generator))
-        self._handle = torch.zeros((), requires_grad=True)  # keeps a pass with frozen weights differentiable
+        self.handle = torch.zeros((), requires_grad=True)  # δ for autograd, whatever weights are frozen
         self._weights: dict[int, Tensor] = {}
         self._shift: dict[int, Tensor] = {}  # δ_t W_kᵀ
         self._received: dict[int, Tensor] = {}  # G_k of this pass
@@ -170,7 +170,7 @@ class Perturbed:
     def times(self, weight: Tensor) -> Tensor:
         """(X + δ) Wᵀ."""
         with torch.autocast(self.device.type, enabled=False):
-            return _perturbed_times(weight, self._handle, self)
+            return _perturbed_times(weight, self.handle, self)
 
     def select(self, rows: Tensor) -> SelectedRows:
         return SelectedRows(self, rows)
@@ -205,6 +205,10 @@ class Perturbed:
                 shift.addmm_(moved, self._weights[k] @ self._weights[j].t())
             self._drift[k] = moved if k not in self._drift else self._drift[k].add_(moved)
         self._received = {}
+
+    def forget(self) -> None:
+        """Leave the backward passes so far out of the gradients of the weights; δ stays where they moved it."""
+        self._total, self._cross = {}, {}
 
     @torch.no_grad()
     def finish(self) -> None:

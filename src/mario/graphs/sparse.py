@@ -6,6 +6,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from mario import ranks
+
 
 def csr(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, int], *, check: bool = False) -> Tensor:
     """A sparse CSR matrix; ``check`` validates the indices, for parts that come from a file."""
@@ -37,3 +39,36 @@ def select_rows(x: Tensor, rows: Tensor) -> Tensor:
 def row_of_entries(crow: Tensor) -> Tensor:
     """The row of each entry."""
     return torch.arange(crow.numel() - 1, device=crow.device).repeat_interleave(crow.diff())
+
+
+def column_std(x: Tensor) -> Tensor:
+    """The standard deviation of each column of a dense or sparse CSR matrix, over the rows of all ranks.
+
+    It divides by the number of rows. A column whose values are all equal has 0, without rounding errors.
+
+    Example:
+        >>> column_std(torch.tensor([[1.0, 5.0], [3.0, 5.0]]))
+        tensor([1., 0.])
+    """
+    x = x.detach()
+    rows = torch.tensor(float(x.size(0)), dtype=torch.float64, device=x.device)
+    mean = _column_sums(x, x.values() if x.layout == torch.sparse_csr else x)
+    total = ranks.sum_(rows.clone())
+    mean = ranks.sum_(mean) / total
+    if x.layout != torch.sparse_csr:
+        squares = (x - mean).square_().sum(0)
+    else:
+        columns = x.col_indices()
+        zeros = rows - torch.bincount(columns, minlength=x.size(1))
+        squares = _column_sums(x, (x.values() - mean[columns]).square_()) + zeros * mean.square()
+    std = (ranks.sum_(squares) / total).sqrt()
+    std[std <= 1e-7 * mean.abs()] = 0.0
+    return std.to(x.dtype)
+
+
+def _column_sums(x: Tensor, entries: Tensor) -> Tensor:
+    """Sums in double precision of ``entries``: a matrix, or the values of the sparse CSR matrix ``x``."""
+    if x.layout != torch.sparse_csr:
+        return entries.sum(0, dtype=torch.float64)
+    zeros = torch.zeros(x.size(1), dtype=torch.float64, device=x.device)
+    return zeros.index_add_(0, x.col_indices(), entries.double())

@@ -7,7 +7,7 @@ of other packages are found if their module is an entry point of the group ``mar
 from typing import Any
 
 from mario.methods.base import Method
-from mario.methods.recipe import MARIO as MARIO, RELEASED, Recipe
+from mario.methods.recipe import MARIO as MARIO, RELEASED, STRONG, Recipe
 from mario.methods.registry import REGISTRY, find, register
 from mario.methods.saving import load
 from mario.methods.settings import parse_setting, setting
@@ -20,6 +20,7 @@ discover(__name__, __path__, __name__)
 __all__ = [
     "REGISTRY",
     "RELEASED",
+    "STRONG",
     "Decision",
     "DropAndMask",
     "Method",

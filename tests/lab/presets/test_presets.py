@@ -28,6 +28,10 @@ NODE_CELLS = [
         ("webkb", "university"),
         ("coauthor-cs", "word"),
         ("coauthor-cs", "degree"),
+        ("coauthor-physics", "word"),
+        ("coauthor-physics", "degree"),
+        ("citation-dblp", "word"),
+        ("citation-dblp", "degree"),
     )
     for shift in ("concept", "covariate")
 ] + [("amazon-photo", "environment", "concept"), ("elliptic", "time", "label")]
@@ -149,6 +153,8 @@ def test_datasets_that_replace_others_take_their_settings(method: str | None) ->
             cora, replacement = preset("good-cora", domain, shift), preset("coauthor-cs", domain, shift)
             differ = {key for key in cora.keys() | replacement.keys() if cora.get(key) != replacement.get(key)}
             assert differ <= {"sampling", "steps_per_epoch", "warmup"}, (domain, shift)
+            for name, roots in (("citation-dblp", 1000), ("coauthor-physics", 850)):
+                assert preset(name, domain, shift) == cora | ({"roots": roots} if "roots" in cora else {})
 
 
 # method, dataset, domain, shift and what the released code of MARIO has there: hyperparameters.csv of the reference.
