@@ -1,10 +1,10 @@
 """The distance between the embeddings of two views of a graph: on average, and in the worst case."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.contrast.rows import directions
 from mario.errors import MarioError
 from mario.graphs import check_graph
 from mario.methods import GRACE, Method
@@ -81,7 +81,7 @@ def invariance(
 def distances(u: Tensor, v: Tensor) -> Tensor:
     """‖u_i − v_i‖² of every row i at unit length, in blocks of rows: embeddings may be as wide as the features."""
     parts = zip(u.split(_ROWS), v.split(_ROWS), strict=True)
-    return torch.cat([(F.normalize(a, dim=1) - F.normalize(b, dim=1)).square().sum(1) for a, b in parts])
+    return torch.cat([(directions(a) - directions(b)).square().sum(1) for a, b in parts])
 
 
 def standard_views() -> tuple[View, View]:

@@ -20,6 +20,7 @@ BYTES = 2**28
 
 ROWS = 2**16
 """Predictions are computed in blocks of this many rows."""
+_LARGEST = 1e18  # Adam squares gradients, which are as large as the embeddings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +179,9 @@ def check_many(zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classe
         raise MarioError(f"labels must lie in 0 to {classes - 1}, got {int(y.min())} to {int(y.max())}")
     for z in zs:
         _check_finite(z)
+        size = max(float(rows.abs().max()) for rows in z.split(ROWS)) if z.numel() else 0.0
+        if size > _LARGEST:
+            raise MarioError(f"the embeddings have entries as large as {size:.0e}, whose squares overflow: scale them")
 
 
 def _check_finite(z: Tensor) -> None:

@@ -17,6 +17,9 @@ from mario.views.view import View
 
 Loss = Callable[..., Tensor]
 
+# A norm below this is of squares that have lost digits in float32.
+_SHORT = 1e-12
+
 
 class AdversarialFeatures(View):
     """Adversarial perturbation of the features (MARIO, Algorithm 1; after FLAG, Kong et al. 2022).
@@ -127,7 +130,10 @@ class AdversarialFeatures(View):
         if self.step == "sign":
             x.add_(gradient.sign_(), alpha=self.epsilon)
         else:
-            x.add_(gradient.mul_(self._scale(gradient.norm().double().square())))
+            norm = gradient.norm().double()
+            if not _SHORT < float(norm) < math.inf:  # squares do not fit in float32
+                norm = torch.linalg.vector_norm(gradient, dtype=torch.float64)
+            x.add_(gradient.mul_(self._scale(norm.square())))
 
     def _scale(self, squared_norm: Tensor) -> float:
         """ε/‖∇‖_F over the rows of all ranks, or 0 if the gradient vanishes."""
