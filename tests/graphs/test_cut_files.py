@@ -59,6 +59,7 @@ whole = Data(x=torch.randn(3000, 60), edge_index=ends, edge_weight=torch.rand(en
 alone = Data(x=whole.x, edge_index=ends, edge_weight=whole.edge_weight, batch_of=batch)
 save_mapped(whole, f"{home}/set")
 save_mapped(alone, f"{home}/graph")
+small(), torch_geometric.nn.GCN  # imports both before the first fork
 
 def tried(read, name):
     kind = "set" if "Graphs(" in read else "graph"
