@@ -50,10 +50,15 @@ def invariance(
     model.check_fitted()
     check_graph(data)
     graph = model.embeddable(data)
+    model.eval()
+    with torch.autocast(graph.x.device.type, enabled=False):
+        return _measure(model, graph, seed, pairs, epsilon, steps)
+
+
+def _measure(model: Method, graph: Data, seed: int, pairs: int, epsilon: float, steps: int) -> dict[str, float]:
     device = graph.x.device
     generator = torch.Generator().manual_seed(seed)
     first, second = standard_views()
-    model.eval()
     means: list[float] = []
     worst = torch.zeros(())
     for _ in range(pairs):

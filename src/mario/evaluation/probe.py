@@ -71,6 +71,12 @@ class LinearProbe:
             seeds: For the probes. With ``solver="optimum"`` a probe starts from the result of the one before it.
         """
         check_many(zs, y, zs_all, classes, seeds)
+        with torch.autocast(zs[0].device.type, enabled=False):
+            return self._train(zs, y, zs_all, classes, seeds)
+
+    def _train(
+        self, zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classes: int, seeds: Sequence[int]
+    ) -> list[Tensor]:
         dtype = torch.float64 if zs[0].dtype == torch.float64 else torch.float32
         if self.solver == "optimum":
             return self._optimum(zs, y, zs_all, classes, len(seeds), dtype)

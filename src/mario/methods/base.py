@@ -221,7 +221,8 @@ class Method(WithSettings, nn.Module):
             )
         graph = self.embeddable(data)
         self.eval()
-        z = self.finite(self.embed(graph).cpu())
+        with torch.autocast(graph.edge_index.device.type, enabled=False):
+            z = self.finite(self.embed(graph).cpu())
         # Of a graph on disk nothing stays in memory: training may go on with batches.
         if mapping_of(graph.edge_index) is not None:
             forget(graph.edge_index)
