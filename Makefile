@@ -16,7 +16,7 @@ SEEDS ?= 0
 # The stamp holds the folder's path: an editable install points there, so a moved or copied folder is set up anew, and
 # so is one whose Python is gone.
 MOVED := $(shell [ -x .venv/bin/python ] && [ "$$(cat .venv/.runtime 2>/dev/null)" = "$$(pwd)" ] || echo moved)
-.PHONY: help setup demo test integration lint docs benchmark reproduce clean $(MOVED)
+.PHONY: help setup demo test integration lint audit docs benchmark reproduce clean $(MOVED)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s%s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ lint: .venv/.dev ## check format, style, types, the direction of imports and the
 	@echo "mypy"; $(PY) -m mypy
 	@echo "import-linter"; $(PY) .venv/bin/lint-imports
 	@echo "language"; $(PY) docs/language.py
+
+audit: .venv/.audit ## compare the pins of constraints.txt with databases of known vulnerabilities, those that can be reached
+	@$(PY) .ci/audit.py constraints.txt
 
 docs: .venv/.dev ## build the documentation into site/; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
@@ -80,6 +83,11 @@ clean: ## remove .venv, caches and built documentation; runs/ and demo/ stay
 .venv/.dev: .venv/.runtime
 	@echo "installing the tools for test, lint and docs into .venv"
 	@$(PIP) --no-build-isolation --editable '.[test,lint,docs]'
+	@touch $@
+
+.venv/.audit: .venv/.dev
+	@echo "installing the tools for audit into .venv"
+	@$(PIP) --no-build-isolation --editable '.[audit]'
 	@touch $@
 
 .venv/.integration: .venv/.dev

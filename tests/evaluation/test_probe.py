@@ -84,6 +84,13 @@ def test_embeddings_that_are_not_finite(probe: Probe, bad: float, generator: tor
 
 
 @every_probe
+def test_embeddings_whose_squares_overflow(probe: Probe, generator: torch.Generator) -> None:
+    z, y = blobs(2, generator)
+    with pytest.raises(MarioError, match=r"entries as large as \de\+2\d, whose squares overflow: scale them"):
+        probe.fit_predict(z * 1e25, y, z, 2)
+
+
+@every_probe
 def test_labels_that_do_not_fit(probe: Probe, generator: torch.Generator) -> None:
     z, y = blobs(2, generator)
     with pytest.raises(MarioError, match="labels must lie in 0 to 1, got 0 to 2"):

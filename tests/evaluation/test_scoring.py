@@ -245,6 +245,8 @@ def test_scores_do_not_depend_on_the_mode(off: type[torch.no_grad]) -> None:
     data = shifted()
     model = mario.RandomInit(hidden_channels=8, epochs=1).fit(data)
     due = evaluate(model, data), invariance(model, data)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (evaluate(model, data), invariance(model, data)) == due
     with off():
         assert (evaluate(model, data), invariance(model, data)) == due
         assert (evaluate(model, data.clone()), invariance(model, data.clone())) == due

@@ -111,6 +111,15 @@ class TestPerturbed:
             torch.testing.assert_close(one.grad, other.grad)
         assert mine[2].grad is None
 
+    @pytest.mark.parametrize("size", [1e-30, 1e-20, 1e20, 1e30])
+    def test_squares_that_do_not_fit(self, kind: str, size: float) -> None:
+        found = []
+        for factor in (1.0, size):
+            ours = Perturbed(features(kind)[0], self.epsilon, torch.Generator().manual_seed(3))
+            ((ours.times(weight(1)).tanh() + ours.times(weight(2)).sin()) * factor).sum().backward()
+            found.append(float(ours.squared_norm()) / factor**2)
+        assert found[1] == pytest.approx(found[0], rel=1e-5)
+
     def test_a_weight_that_comes_later_sees_what_ascent_added(self, kind: str) -> None:
         ours = Perturbed(features(kind)[0], self.epsilon, torch.Generator().manual_seed(3))
         ours.times(weight(1)).square().sum().backward()

@@ -1,14 +1,16 @@
 """Tensors on disk: equal to those in memory, and dropped after reading."""
 
 import gc
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from mario.errors import MarioError
 from mario.graphs import paging
-from mario.graphs.paging import blocks, count_not_finite, extremes, gather, map_array, mapping_of, release
+from mario.graphs.paging import blocks, check_file, count_not_finite, extremes, gather, map_array, mapping_of, release
 
 
 def file_pages() -> int:
@@ -17,6 +19,11 @@ def file_pages() -> int:
     if not status.is_file():
         pytest.skip("this system does not report how much of a file is in memory")
     return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("RssFile"))
+
+
+def open_files() -> list[str]:
+    place = Path("/proc/self/fd")
+    return [entry.name for entry in place.iterdir() if entry.is_symlink()] if place.is_dir() else []
 
 
 @pytest.fixture
@@ -102,6 +109,23 @@ def test_the_file_is_closed_with_its_last_tensor(tmp_path: Path) -> None:
     del view
     gc.collect()
     assert address not in paging._MAPPINGS
+    opened = [os.readlink(f"/proc/self/fd/{name}") for name in open_files()]
+    assert str(tmp_path / "x.npy") not in opened
+
+
+def test_a_file_that_is_written_again_is_not_read_and_one_that_is_replaced_is(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.ones((3, 2), dtype=np.float32))
+    mapped = map_array(path)
+    np.save(tmp_path / "other.npy", np.zeros((3, 2), dtype=np.float32))
+    (tmp_path / "other.npy").rename(path)
+    assert gather(mapped, torch.tensor([2])).tolist() == [[1.0, 1.0]]
+    mapped = map_array(path)
+    os.utime(path, ns=(0, 1))
+    np.save(path, np.ones((3, 2), dtype=np.float32))
+    for read in (lambda: gather(mapped, torch.tensor([2])), lambda: list(blocks(mapped)), lambda: check_file(mapped)):
+        with pytest.raises(MarioError, match=r"x\.npy was changed while it was in use\. Load the graph again"):
+            read()
 
 
 def test_nothing_is_unpickled_and_empty_arrays_are_arrays(tmp_path: Path) -> None:

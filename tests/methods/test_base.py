@@ -140,6 +140,14 @@ def test_an_embedding_that_is_not_finite_is_an_error() -> None:
         model.transform(data)
 
 
+def test_features_that_are_too_large_for_batch_norm_are_an_error() -> None:
+    huge = tiny_graph()
+    huge.x = huge.x * 1e25
+    model = mario.GRACE(hidden_channels=4, epochs=1).fit(huge)
+    with pytest.raises(MarioError, match=r"running_var is not finite: data.x is too large to be normalized; scale it"):
+        model.transform(huge)
+
+
 @pytest.mark.parametrize("setting", ["Inductive", "inductive ", "", 1])
 def test_a_setting_that_is_not_known_does_not_show_all_nodes(setting: object) -> None:
     data = tiny_graph()

@@ -155,6 +155,15 @@ class TestEveryMethod:
             moved = [not torch.equal(value, found[name]) for name, value in untrained.state_dict().items()]
             assert any(moved)
 
+    def test_autocast_around_it_changes_nothing(self, trial: Trial) -> None:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            model = trial.make().fit(trial.data())
+            z = model.transform(trial.data())
+            assert torch.is_autocast_enabled("cpu")
+        due = ready(trial)
+        assert all(torch.equal(value, model.state_dict()[name]) for name, value in due.state_dict().items())
+        assert torch.equal(z, due.transform(trial.data()))
+
     def test_saved_and_loaded_it_embeds_the_same_bits(self, trial: Trial, tmp_path) -> None:
         data, model = trial.data(), ready(trial)
         model.save(tmp_path / "model.safetensors")

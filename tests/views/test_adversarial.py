@@ -347,6 +347,18 @@ def test_a_gradient_that_is_one_number_for_all_entries(step: str, generator: tor
     torch.testing.assert_close(adversary(data, generator).x, started.x.detach() + moved_by)
 
 
+@pytest.mark.parametrize("size", [1e-30, 1e-20, 1e20, 1e30])
+def test_the_step_is_as_long_for_a_gradient_whose_squares_do_not_fit(size: float) -> None:
+    data = Data(x=torch.randn(6, 4, generator=torch.Generator().manual_seed(1)), edge_index=torch.zeros(2, 1).long())
+
+    def ascended(factor: float) -> Tensor:
+        adversary = AdversarialFeatures(EPSILON, 3, loss=lambda view: (view.x.sin() * factor).sum())
+        moved: Tensor = adversary(data, torch.Generator().manual_seed(2)).x
+        return moved
+
+    torch.testing.assert_close(ascended(size), ascended(1.0))
+
+
 def test_a_view_that_the_loss_does_not_touch_stays(generator: torch.Generator) -> None:
     alpha, beta = two_views()
     seen: list[Tensor] = []

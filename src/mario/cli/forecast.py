@@ -14,17 +14,25 @@ if TYPE_CHECKING:
 
 
 def forecast(
-    plans: Sequence["Plan"], folders: Sequence[Path], *, workers: int, retry_failed: bool, recorded: Collection[str]
+    plans: Sequence["Plan"],
+    folders: Sequence[Path],
+    *,
+    workers: int,
+    retry_failed: bool,
+    recorded: Collection[str],
+    changed: Collection[str] = (),
 ) -> Iterator[str]:
     """Lines about each study and case: what is done, what studies share, and the time that the rest will take.
 
     Args:
         folders: of the runs; the first is used, the others only help to estimate the time.
         recorded: digests of runs that are done elsewhere.
+        changed: digests of runs that are done, on other data than there is now.
     """
     tasks = {task.folder.name: task for task in tasks_of((job for plan in plans for job in plan.jobs()), folders[0])}
     for digest, task in tasks.items():
         task.state = store.DONE if digest in recorded else task.state
+        task.state = store.BROKEN if digest in changed else task.state
     seen: dict[str, str] = {}  # the first study that has the run
     for plan in plans:
         yield f"{plan.study}: {plan.title}{f' ({plan.paper})' if plan.paper else ''}"

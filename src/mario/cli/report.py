@@ -33,22 +33,39 @@ def report(
 
     from mario.cli.document import places
     from mario.lab.anonymous import ask
-    from mario.lab.studies.collect import collect
+    from mario.lab.studies.collect import collect_all
     from mario.lab.studies.loose import plan_of_runs
     from mario.lab.studies.plan_files import read_plans
 
     if not runs.is_dir():
         raise MarioError(f"there is no folder {runs}")
     console = Console()
-    plans = read_plans(runs) or [plan_of_runs(runs, partial(console.print, highlight=False, markup=False))]
+    say = partial(console.print, highlight=False, markup=False, soft_wrap=True)
+    plans = read_plans(runs, say) or [plan_of_runs(runs, say)]
     placed = {path: places(path, [plan.study for plan in plans]) for path in document or ()}
     if anonymous:
         ask(case.case for plan in plans for case in plan.cases)
-    collected = [collect(plan, runs) for plan in plans]
+    collected = collect_all(plans, runs)
+    show_left_out(console, collected)
     show_tables(console, collected)
     for path, studies in placed.items():
         write_tables(console, path, [study for study in collected if study.plan.study in studies], collected)
     write_pages(console, collected, out, root=root, anonymous=anonymous)
+
+
+def show_left_out(console: "Console", collected: Sequence["Collected"]) -> None:
+    """Print which finished runs are not in the tables and pictures because of their data."""
+    from mario.lab.runs.store import DONE
+
+    said = {
+        run.job.spec.digest: f"{run.job.name} is left out: {run.reason}"
+        for study in collected
+        for case in study.cases
+        for run in case.failed
+        if run.state == DONE
+    }
+    for line in said.values():
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def show_tables(console: "Console", collected: Sequence["Collected"]) -> None:

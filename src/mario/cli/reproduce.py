@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -98,9 +99,10 @@ def reproduce(
     from rich.console import Console
 
     from mario.cli.document import check_markers
-    from mario.cli.report import show_tables, write_pages, write_tables
+    from mario.cli.report import show_left_out, show_tables, write_pages, write_tables
     from mario.lab.anonymous import ask, without_paths
-    from mario.lab.studies.collect import collect
+    from mario.lab.runs import other_data
+    from mario.lab.studies.collect import collect_all
     from mario.lab.studies.plan import with_earlier
     from mario.lab.studies.plan_files import read_plans, write_plan
     from mario.report.pictures import check_shown
@@ -118,36 +120,50 @@ def reproduce(
         check_shown(study.show)
     for path in document or ():
         check_markers(path, [study.name for study, _ in chosen])
+    jobs = [job for _, plan in chosen for job in plan.jobs()]
+    say = partial(console.print, highlight=False, markup=False, soft_wrap=True)
     if dry_run:
-        recorded = read_records(records) if records else {}
         for line in forecast(
-            [plan for _, plan in chosen], [out, QUICK], workers=workers, retry_failed=retry_failed, recorded=recorded
+            [plan for _, plan in chosen],
+            [out, QUICK],
+            workers=workers,
+            retry_failed=retry_failed,
+            recorded=read_records(records) if records else {},
+            changed=other_data.changed(jobs, out, root),
         ):
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+            say(line)
         return
     if records and (taken := take_records(records, out)):
-        console.print(f"{taken} runs are done in {records}", highlight=False, markup=False, soft_wrap=True)
+        say(f"{taken} runs are done in {records}")
     with alone_in(out / "plans", patience=60):  # another launch writes its plans in a moment
-        earlier = {plan.study: plan for plan in read_plans(out)}
+        earlier = {plan.study: plan for plan in read_plans(out, say)}
         whole = [with_earlier(plan, study, earlier.get(study.name), root) for study, plan in chosen]
         for plan in whole:
             write_plan(plan, out)
     for missing in dict.fromkeys(case.missing for plan in whole for case in plan.cases if case.missing):
-        console.print(f"left out: {missing}", highlight=False, markup=False, soft_wrap=True)
+        say(f"left out: {missing}")
     failure = None
+    changed = other_data.changed(jobs, out, root)
+    if changed and retry_failed:
+        say(f"{len(changed)} runs were done on other data than there is now; they are kept as *.broken-* and run again")
+        other_data.set_aside([out / digest for digest in changed])
+        changed = {}
     try:
-        jobs = [job for _, plan in chosen for job in plan.jobs()]
-        launched = launch(jobs, out, workers=workers, launcher=starter, root=root, retry_failed=retry_failed)
+        left = [job for job in jobs if job.spec.digest not in changed]
+        launched = launch(left, out, workers=workers, launcher=starter, root=root, retry_failed=retry_failed)
         follow(console, recording(launched, records, out) if records else launched)
     except RunFailedError as error:
         failure = error
     finally:  # also after Ctrl-C
         if records:
             write_records(records, out)
-    everything = [collect(plan, out) for plan in read_plans(out)]
+    everything = collect_all(read_plans(out, lambda _: None), out, changed)
     chosen_now = {study.name for study, _ in chosen}
     collected = [study for study in everything if study.plan.study in chosen_now]
+    show_left_out(console, everything)
     show_tables(console, collected)
+    if changed:
+        failure = _with_changed(failure, len(changed))
     try:
         for path in document or ():
             write_tables(console, path, collected, everything)
@@ -155,9 +171,15 @@ def reproduce(
     except MarioError as error:
         if failure is None:
             raise
-        console.print(str(error), highlight=False, markup=False, soft_wrap=True)  # raise the failure of the runs
+        say(str(error))  # raise the failure of the runs
     if failure:
         raise failure
+
+
+def _with_changed(failure: RunFailedError | None, count: int) -> RunFailedError:
+    """The error that ends a launch with finished runs on other data, and with ``failure`` if runs failed too."""
+    said = f"{count} finished runs are of other data than there is now; use --retry-failed to run them again"
+    return RunFailedError(f"{failure}; {said}" if failure else said)
 
 
 def _choose(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mario.cli.options import (
+    Anonymous,
     Dataset,
     Device,
     Domain,
@@ -74,6 +75,7 @@ def tune(
     runs: Annotated[Path, typer.Option(help="Folder of the runs; finished runs are not repeated.")] = Path("runs"),
     device: Device = "auto",
     root: Root = None,
+    anonymous: Anonymous = False,
     quiet: Quiet = False,
 ) -> None:
     """Find settings of a method by validation scores, and write the best for `mario run --preset`.
@@ -82,11 +84,15 @@ def tune(
     """
     from rich.console import Console
 
+    from mario.lab.anonymous import ask
     from mario.lab.case import Case
     from mario.lab.tune.plan import Tuning
 
+    case = Case.find(dataset, domain=domain, shift=shift, setting=setting)
+    if anonymous:
+        ask([case])
     tuning = Tuning.plan(
-        Case.find(dataset, domain=domain, shift=shift, setting=setting),
+        case,
         method,
         given=given_settings(settings, encoder),
         only=listed(only),

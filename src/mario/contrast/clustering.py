@@ -9,7 +9,15 @@ from torch import Tensor, nn
 
 from mario import ranks
 from mario.contrast.across_ranks import summed
-from mario.contrast.rows import check_pair, check_positive, check_rows, exponential_fits, unit_rows
+from mario.contrast.rows import (
+    check_pair,
+    check_positive,
+    check_rows,
+    directions,
+    exponential_fits,
+    in_range,
+    unit_rows,
+)
 from mario.errors import MarioError
 
 
@@ -140,19 +148,19 @@ class Prototypes(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         """Cosine [N, K] of every row with every prototype. With `gradient="raw"` prototypes must have unit length."""
         self._check(z)
-        weight = self.weight if self.gradient == "raw" else F.normalize(self.weight, dim=1)
-        return F.normalize(z, dim=1) @ weight.t()
+        weight = self.weight if self.gradient == "raw" else directions(self.weight)
+        return directions(z) @ weight.t()
 
     @torch.no_grad()
     def normalize_(self) -> None:
         """Scale every prototype to unit length, as SwAV does after each step."""
-        self.weight.div_(torch.linalg.vector_norm(self.weight, dim=1, keepdim=True).clamp_min_(1e-12))
+        self.weight.copy_(directions(self.weight))
 
     @torch.no_grad()
     def assign(self, z: Tensor) -> Tensor:
         """The nearest prototype [N] of every row: argmax Cᵀz; the length of z has no effect."""
         self._check(z)
-        return (z @ F.normalize(self.weight, dim=1).t()).argmax(1)
+        return (in_range(z) @ directions(self.weight).t()).argmax(1)
 
     def loss(self, u: Tensor, v: Tensor, tau: float = 1.0, *, iterations: int = 3, temperature: float = 0.1) -> Tensor:
         """Swapped prediction between two views, with assignments by `sinkhorn`."""

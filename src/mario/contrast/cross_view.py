@@ -1,10 +1,9 @@
 """GraphCL's contrast: each graph against the other view of the batch."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from mario.contrast.rows import check_pair, check_positive
+from mario.contrast.rows import check_pair, check_positive, directions
 from mario.errors import MarioError
 
 
@@ -33,6 +32,6 @@ def nt_xent(u: Tensor, v: Tensor, tau: float = 0.5) -> Tensor:
         raise MarioError(
             f"nt_xent needs at least 2 graphs, as other graphs are its negatives; got one row of {u.size(1)}"
         )
-    s = F.normalize(u) @ F.normalize(v).t() / tau
+    s = directions(u) @ directions(v).t() / tau
     others = s.masked_fill(torch.eye(u.size(0), dtype=torch.bool, device=u.device), -torch.inf)
     return (others.logsumexp(1) - s.diagonal()).mean()

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from mario.contrast.blocks import Blocks
 from mario.contrast.estimators import ESTIMATORS, Estimator, donsker_varadhan, mean_over_rows
-from mario.contrast.rows import check_pair, check_positive, check_rows
+from mario.contrast.rows import check_pair, check_positive, check_rows, directions
 from mario.errors import MarioError
 
 
@@ -102,5 +101,5 @@ def _squared_distances(views: Sequence[Tensor]) -> Tensor:
                 f"all views must embed the same nodes: views[0] is {tuple(views[0].shape)}, "
                 f"views[{number}] is {tuple(view.shape)}"
             )
-    unit = [F.normalize(view, dim=1) for view in views]
+    unit = [directions(view) for view in views]
     return torch.stack([(a - b).square().sum(1) for a, b in combinations(unit, 2)])

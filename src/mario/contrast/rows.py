@@ -50,6 +50,41 @@ def check_positive(name: str, value: float) -> None:
         raise MarioError(f"{name} must be a finite number above 0, got {value!r}")
 
 
+def directions(z: Tensor) -> Tensor:
+    """Rows scaled to unit length, differentiable, and exact for rows of any size; a zero row has no gradient.
+
+    Unlike ``F.normalize``, which makes a zero row of one of 1e19 (float32), shortens one of 1e-13, and divides the
+    gradient of a zero row by 1e-12.
+
+    Example:
+        >>> directions(torch.tensor([[3e30, 4e30], [3e-30, 4e-30], [0.0, 0.0]]))
+        tensor([[0.6000, 0.8000],
+                [0.6000, 0.8000],
+                [0.0000, 0.0000]])
+    """
+    z = in_range(z)
+    norm: Tensor = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+    # A row too short to have a direction: dividing by ∞ makes its value and its gradient 0 instead of NaN.
+    return z / norm.masked_fill(norm < torch.finfo(z.dtype).tiny, torch.inf)
+
+
+def in_range(z: Tensor) -> Tensor:
+    """``z``, or a copy in which rows whose squares overflow or lose digits are divided by their largest entry.
+
+    The divisor is constant in the gradient, which is exact for whatever depends on the directions of rows only.
+    """
+    with torch.no_grad():
+        norm = torch.linalg.vector_norm(z, dim=1, keepdim=True, dtype=wide(z.dtype))
+        low, high = norm.aminmax()
+        if low >= _SHORT[norm.dtype] and high < torch.inf:
+            return z
+        size = z.abs().amax(1, keepdim=True).to(norm.dtype)
+        odd = (norm == torch.inf) | (norm < _SHORT[norm.dtype])
+        odd &= (size >= torch.finfo(z.dtype).tiny) & (size < torch.inf)
+        divisor = torch.where(odd, size, 1.0).to(z.dtype)
+    return z / divisor
+
+
 def unit_rows(z: Tensor, *, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Rows scaled to unit length, and their factors [N, 1]; a zero row stays zero (cosine 0 to all).
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mario.contrast.rows import check_positive, check_rows
+from mario.contrast.rows import check_positive, check_rows, directions
 from mario.errors import MarioError
 
 # What a weight that is not positive becomes before weights are scaled to sum to one, as released.
@@ -18,6 +18,7 @@ _LEAST = 1e-8
 _BLOCK = 2**18
 # Rows of a symmetric product that are multiplied at once.
 _ROWS = 512
+_USUAL = 1e-12, 1e12  # largest entries of embeddings
 
 
 @torch.no_grad()
@@ -121,11 +122,12 @@ def graph_emd(
         given = f"{partners.dtype} of shape {tuple(partners.shape)}"
         raise MarioError(f"partners must be int64 [{u_sets.size(0)}, S], one row for each of u_sets, got {given}")
     alike = u is v and u_sets is v_sets
-    cosine = _Gram.apply(_unit(u)) if alike else _unit(u) @ _unit(v).t()
+    cosine = _Gram.apply(directions(u)) if alike else directions(u) @ directions(v).t()
     with torch.no_grad():
         # [N, C] and [M, B]: what every node would weigh if its set were to move to each of the others.
-        there = u @ _means(v, v_sets).t()
-        weights = there, there if alike else v @ _means(u, u_sets).t()
+        left, right = _of_usual_size(u), _of_usual_size(v)
+        there = left @ _means(right, v_sets).t()
+        weights = there, there if alike else right @ _means(left, u_sets).t()
     moved: Tensor = _Moved.apply(cosine, weights, (u_sets, v_sets), partners, ratio, alike, sharpness, iterations)
     return moved
 
@@ -327,10 +329,10 @@ def _check_sets(name: str, sets: Tensor, rows: int) -> None:
         raise MarioError(f"{name} has a set of no nodes; each needs at least one")
 
 
-def _unit(z: Tensor) -> Tensor:
-    norm: Tensor = torch.linalg.vector_norm(z, dim=1, keepdim=True)
-    # A row too short to have a direction: dividing by ∞ makes its value and its gradient 0 instead of NaN.
-    return z / norm.masked_fill(norm < torch.finfo(z.dtype).tiny, torch.inf)
+def _of_usual_size(z: Tensor) -> Tensor:
+    """``z``, divided by its largest entry where products of its entries might not fit. Weights are relative."""
+    size = float(z.abs().max())
+    return z if _USUAL[0] < size < _USUAL[1] or not 0 < size < math.inf else z / size
 
 
 def _means(z: Tensor, sets: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from mario.draws import drawing_from
 from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix
+from mario.graphs.paging import check_file
 from mario.graphs.rules import EDGE_DATA
 
 
@@ -37,6 +38,8 @@ def encode(encoder: nn.Module, data: Data, generator: torch.Generator | None = N
         torch.Size([3, 8])
     """
     edges = {name: data[name] for name in EDGE_DATA if name in data and takes(encoder, name)}
+    for value in (data.x, data.edge_index, *edges.values()):
+        check_file(value)
     if takes_features(encoder):
         own: Tensor = encoder(data.x, data.edge_index, **edges, generator=generator)
         return own

@@ -1,10 +1,10 @@
 """The distance between the embeddings of two views of a graph: on average, and in the worst case."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.contrast.rows import directions
 from mario.errors import MarioError
 from mario.graphs import check_graph
 from mario.methods import GRACE, Method
@@ -50,10 +50,15 @@ def invariance(
     model.check_fitted()
     check_graph(data)
     graph = model.embeddable(data)
+    model.eval()
+    with torch.autocast(graph.x.device.type, enabled=False):
+        return _measure(model, graph, seed, pairs, epsilon, steps)
+
+
+def _measure(model: Method, graph: Data, seed: int, pairs: int, epsilon: float, steps: int) -> dict[str, float]:
     device = graph.x.device
     generator = torch.Generator().manual_seed(seed)
     first, second = standard_views()
-    model.eval()
     means: list[float] = []
     worst = torch.zeros(())
     for _ in range(pairs):
@@ -81,7 +86,7 @@ def invariance(
 def distances(u: Tensor, v: Tensor) -> Tensor:
     """‖u_i − v_i‖² of every row i at unit length, in blocks of rows: embeddings may be as wide as the features."""
     parts = zip(u.split(_ROWS), v.split(_ROWS), strict=True)
-    return torch.cat([(F.normalize(a, dim=1) - F.normalize(b, dim=1)).square().sum(1) for a, b in parts])
+    return torch.cat([(directions(a) - directions(b)).square().sum(1) for a, b in parts])
 
 
 def standard_views() -> tuple[View, View]:

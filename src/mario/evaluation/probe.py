@@ -20,6 +20,7 @@ BYTES = 2**28
 
 ROWS = 2**16
 """Predictions are computed in blocks of this many rows."""
+_LARGEST = 1e18  # Adam squares gradients, which are as large as the embeddings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,12 @@ class LinearProbe:
             seeds: For the probes. With ``solver="optimum"`` a probe starts from the result of the one before it.
         """
         check_many(zs, y, zs_all, classes, seeds)
+        with torch.autocast(zs[0].device.type, enabled=False):
+            return self._train(zs, y, zs_all, classes, seeds)
+
+    def _train(
+        self, zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classes: int, seeds: Sequence[int]
+    ) -> list[Tensor]:
         dtype = torch.float64 if zs[0].dtype == torch.float64 else torch.float32
         if self.solver == "optimum":
             return self._optimum(zs, y, zs_all, classes, len(seeds), dtype)
@@ -178,6 +185,9 @@ def check_many(zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classe
         raise MarioError(f"labels must lie in 0 to {classes - 1}, got {int(y.min())} to {int(y.max())}")
     for z in zs:
         _check_finite(z)
+        size = max(float(rows.abs().max()) for rows in z.split(ROWS)) if z.numel() else 0.0
+        if size > _LARGEST:
+            raise MarioError(f"the embeddings have entries as large as {size:.0e}, whose squares overflow: scale them")
 
 
 def _check_finite(z: Tensor) -> None:

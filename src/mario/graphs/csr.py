@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mario.graphs.paging import gather, mapping_of
+from mario.graphs.paging import check_file, gather, mapping_of
 
 
 class CSR:
@@ -35,6 +35,7 @@ class CSR:
         stored = mapping_of(edge_index)
         if stored is not None and stored.starts is not None and (by == "source" or (stored.symmetric and not ids)):
             self.starts, self.others, self.edge_ids = stored.starts, edge_index[1], None
+            check_file(self.starts)
             return
         rows, others = edge_index if by == "source" else edge_index.flip(0)
         self.edge_ids = None
@@ -47,6 +48,7 @@ class CSR:
 
     def degrees(self, nodes: Tensor) -> Tensor:
         """The number of edges in the rows of ``nodes``."""
+        check_file(self.starts)
         return self.starts.index_select(0, nodes + 1) - self.starts.index_select(0, nodes)
 
     def slots(self, nodes: Tensor) -> tuple[Tensor, Tensor]:

@@ -6,12 +6,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mario.graphs.paging import check_file
 from mario.graphs.sparse import csr, select_rows
 
 # Numbers of the perturbation drawn at once: 16 MiB of float32.
 _BLOCK = 2**22
 # Number of columns from which a dense matrix is kept in parts.
 _WIDE = 512
+# A sum of squares below this may have lost digits.
+_SMALL = 1e-25
 
 
 def is_wide(x: Tensor) -> bool:
@@ -188,10 +191,19 @@ class Perturbed:
 
     @torch.no_grad()
     def squared_norm(self) -> Tensor:
-        """‖∇_δ‖² of the last backward pass."""
+        """‖∇_δ‖² of the last backward pass, float64 where it is too large or too small for the type of the features."""
+        found = self._squared_norm(self._received)
+        if _SMALL < float(found) < torch.inf:
+            return found
+        size = max((float(g.abs().max()) for g in self._received.values()), default=0.0)
+        if not 0 < size < torch.inf:
+            return found
+        return self._squared_norm({k: g / size for k, g in self._received.items()}).double() * size**2
+
+    def _squared_norm(self, received: dict[int, Tensor]) -> Tensor:
         found = torch.zeros((), dtype=self.dtype, device=self.device)
-        for k, g in self._received.items():
-            for j, h in self._received.items():
+        for k, g in received.items():
+            for j, h in received.items():
                 weights = self._weights[k] @ self._weights[j].t()
                 found += torch.sum((g.t() @ h) * weights)
         return found
@@ -262,6 +274,7 @@ FeatureMatrix = Tensor | Features | SelectedRows | Perturbed
 
 def rows_of(x: FeatureMatrix, rows: slice) -> FeatureMatrix:
     """A block of consecutive rows."""
+    check_file(x)
     if isinstance(x, Tensor):
         return x[rows] if x.layout != torch.sparse_csr else select_rows(x, _range(rows, x.device))
     if isinstance(x, Features):

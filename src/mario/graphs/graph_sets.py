@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
+from mario.graphs.paging import check_file
 from mario.graphs.sparse import csr, select_rows
 from mario.graphs.subgraph import as_ids, count_nodes
 
@@ -96,6 +97,8 @@ class GraphSet:
 
     def select(self, which: Tensor) -> Data:
         """See :func:`select_graphs`."""
+        for _, value in self.data:
+            check_file(value)
         which = self._ids(which)
         nodes = _ranges(self.starts[which], self.sizes[which])
         edges = _ranges(self.edge_starts[which], self.edges[which])

@@ -3,6 +3,9 @@
 Pages of a mapped file that were touched count as memory of the process until they are dropped. Samplers and checks read
 such tensors by :func:`gather` and :func:`blocks`, which drop pages, so that memory grows with what is read at a time
 and not with all that was ever read. The file's bytes stay in the system's cache as long as there is room.
+
+The system kills a process that reads a mapped file beyond its end. So whatever reads one asks :func:`check_file` first,
+which raises an error if somebody has cut or rewritten the file. Only a change during a read itself is not noticed.
 """
 
 import math
@@ -11,12 +14,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from mario.errors import MarioError
 from mario.untrusted import npy_header, open_file
 
 # A page fault maps 64 KiB to 2 MiB around the touched address. So rows are read in file order and dropped after every
@@ -37,6 +41,19 @@ class Mapping(mmap.mmap):
     starts: Tensor | None
     symmetric: bool
     facts: dict[str, Any]
+    path: Path
+    descriptor: int
+    written: tuple[int, int]
+
+    def check(self) -> None:
+        """Raise a `MarioError` if the file was cut or written to since it was mapped."""
+        now = _written(self.descriptor)
+        if now != self.written:
+            cut = f": it had {self.written[0]:,} bytes and has {now[0]:,}" if now[0] != self.written[0] else ""
+            raise MarioError(
+                f"{self.path} was changed while it was in use{cut}. Load the graph again once the file is complete; "
+                "to replace it, write another file and rename it"
+            )
 
 
 _MAPPINGS: "WeakValueDictionary[int, Mapping]" = WeakValueDictionary()
@@ -66,6 +83,9 @@ def map_array(path: Path) -> Tensor:
         return torch.from_numpy(np.empty(shape, dtype))
     with open_file(path) as file:
         mapping = Mapping(file.fileno(), 0, access=mmap.ACCESS_READ)
+        mapping.path, mapping.written, mapping.descriptor = path, _written(file.fileno()), os.dup(file.fileno())
+    # Not at exit: a thread that draws batches may still run.
+    finalize(mapping, os.close, mapping.descriptor).atexit = False
     mapping.starts, mapping.symmetric, mapping.facts = None, False, {}
     # Reading ahead is faster as long as the file fits in memory; beyond that it evicts pages that are needed.
     if hasattr(mapping, "madvise") and len(mapping) > machine_memory() // 2:
@@ -83,6 +103,12 @@ def mapping_of(tensor: Tensor) -> Mapping | None:
     return _MAPPINGS.get(tensor.untyped_storage().data_ptr())
 
 
+def check_file(tensor: object) -> None:
+    """Raise a `MarioError` if ``tensor`` is on disk and its file was cut or written to since it was mapped."""
+    if _MAPPINGS and isinstance(tensor, Tensor) and (mapping := mapping_of(tensor)) is not None:
+        mapping.check()
+
+
 def gather(tensor: Tensor, rows: Tensor) -> Tensor:
     """``tensor.index_select(0, rows)``, in memory; at most 32 MiB of a mapped file are resident meanwhile."""
     mapping = mapping_of(tensor)
@@ -97,6 +123,7 @@ def gather(tensor: Tensor, rows: Tensor) -> Tensor:
     found = tensor.new_empty((rows.numel(), *tensor.shape[1:]))
     first = 0
     for size in sizes:
+        mapping.check()
         torch.index_select(tensor, 0, ordered[first : first + size], out=found[first : first + size])
         _drop(mapping)
         first += size
@@ -113,6 +140,8 @@ def blocks(tensor: Tensor, rows: int | None = None) -> Iterator[Tensor]:
     mapping = mapping_of(tensor)
     size = max(1, tensor[:1].numel() * tensor.element_size())
     for block in tensor.split(rows or max(1, _BLOCK_BYTES // size)):
+        if mapping is not None:
+            mapping.check()
         yield block
         if mapping is not None:
             _drop(mapping)
@@ -174,6 +203,12 @@ def _facts(tensor: Tensor) -> dict[str, Any]:
     mapping = mapping_of(tensor)
     whole = mapping is not None and tensor.nbytes == tensor.untyped_storage().nbytes()
     return mapping.facts if mapping is not None and whole else {}
+
+
+def _written(descriptor: int) -> tuple[int, int]:
+    """The size of a file and when it was last written."""
+    found = os.fstat(descriptor)
+    return found.st_size, found.st_mtime_ns
 
 
 def _drop(mapping: Mapping) -> None:

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from mario.errors import MarioError
 from mario.graphs.features import Features, Perturbed, SelectedRows
-from mario.graphs.paging import count_beyond, count_negative, count_not_finite, extremes
+from mario.graphs.paging import check_file, count_beyond, count_negative, count_not_finite, extremes
 from mario.graphs.remembered import remembered
 from mario.graphs.rules import EDGE_DATA, PARTS, SETTINGS, choose
 
@@ -152,6 +152,7 @@ def _check_tensors(data: Data, once: Callable[..., None]) -> None:
             )
         if value.layout == torch.sparse_csr:
             once(value, "csr", partial(_check_csr, key, value))
+        check_file(value)
 
 
 def _check_matrix(x: object) -> None:

@@ -5,7 +5,10 @@ The option sets ``MARIO_ANONYMOUS``, which the processes of a launch inherit.
 
 import os
 import re
+import socket
+import uuid
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mario.errors import MarioError
@@ -44,6 +47,17 @@ def without_paths(text: str) -> str:
         'cannot write a.json: see https://example.org/help or runs/a'
     """
     return _PATH.sub(lambda found: re.split(r"[\\/]", found.group().rstrip("\\/"))[-1], text)
+
+
+def worker_name() -> str:
+    """Who this process is, for others that work on the same tuning: host and process id, or a random name."""
+    pid = os.getpid()
+    return f"worker {_random_name(pid)}" if wanted() else f"{socket.gethostname()} {pid}"
+
+
+@cache
+def _random_name(pid: int) -> str:
+    return uuid.uuid4().hex[:8]  # of each process: what a fork server has drawn, all its processes have
 
 
 def without_machine(environment: Mapping[str, Any]) -> dict[str, Any]:

@@ -59,6 +59,7 @@ COLUMNS = [
     Column("curve", lambda r: tuple(r.curve), "scores of all checkpoints, as CurvePoint", "object"),
     Column("settings", lambda r: dict(r.spec.settings), "complete settings by name", "object"),
     Column("environment", lambda r: dict(r.environment), "versions and device", "object"),
+    Column("data", lambda r: r.data, "fingerprint of the graph and its split; missing in old runs"),
     Column("faults", lambda r: tuple(r.faults), "known faults of the dataset", "object"),
     Column("decisions", lambda r: tuple(r.decisions or ()), "what the method decided by itself, and why", "object"),
 ]

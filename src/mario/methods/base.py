@@ -235,7 +235,8 @@ class Method(WithSettings, nn.Module):
         self.check_fits(data)
         graph = self.embeddable(data)
         self.eval()
-        z = self.finite(self.embed(graph).cpu())
+        with torch.autocast(graph.edge_index.device.type, enabled=False):
+            z = self.finite(self.embed(graph).cpu())
         # Of a graph on disk nothing stays in memory: training may go on with batches.
         if mapping_of(graph.edge_index) is not None:
             forget(graph.edge_index)
@@ -245,7 +246,15 @@ class Method(WithSettings, nn.Module):
         return z
 
     def finite(self, z: Tensor) -> Tensor:
-        """``z``; `MarioError` if it has NaN or infinite entries."""
+        """``z``; `MarioError` if it has NaN or infinite entries, or if the variance in a batch norm overflowed.
+
+        The latter divides by infinity, so that all rows are the same.
+        """
+        for name, value in self.named_buffers():
+            if name.endswith("running_var") and count_not_finite(value):
+                raise MarioError(
+                    f"the model's {name} is not finite: data.x is too large to be normalized; scale it, train again"
+                )
         if bad := count_not_finite(z):
             broken = [name for name, value in self.state_dict().items() if count_not_finite(value)]
             cause = f"the model's {broken[0]} is not finite, train it again" if broken else "scale data.x"

@@ -29,5 +29,7 @@ class Classifier(GraphLevel):
     def predict(self, data: Data) -> Tensor:
         """Logits of all nodes, or of all graphs of a set."""
         self.check_fitted()
-        logits: Tensor = self.head_(self.transform(data).to(self.head_.weight.device))
+        device = self.head_.weight.device
+        with torch.autocast(device.type, enabled=False):
+            logits: Tensor = self.head_(self.transform(data).to(device))
         return self.finite(logits.cpu())

@@ -4,10 +4,10 @@ import dataclasses
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mario.contrast import Prototypes, sinkhorn, swapped_prediction
+from mario.contrast.rows import directions
 from mario.encoders import Projector
 from mario.methods.registry import register
 from mario.methods.settings import setting
@@ -54,7 +54,7 @@ class SwAV(Projecting, DropAndMask):
         waiting = int(self.steps_done_) < self.centers_wait
         centers = self.centers_.weight.detach() if waiting else self.centers_.weight
         # As in SwAV, the gradient does not pass through the scaling of the centers, which have unit length already.
-        u, v = (F.normalize(embeddings(side), dim=1) @ centers.t() for side in (alpha, beta))
+        u, v = (directions(embeddings(side)) @ centers.t() for side in (alpha, beta))
         q_u, q_v = (
             sinkhorn(scores, iterations=self.assignment_iterations, temperature=self.assignment_temperature)
             for scores in (u, v)

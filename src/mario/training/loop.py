@@ -145,7 +145,8 @@ def _epochs(
     progress = Progress()
     device = next((p.device for p in method.parameters()), torch.device("cpu"))
     total, stops = method.epochs * method.steps_per_epoch, set(pauses(method.epochs, checkpoints))
-    # Gradients are needed even if the caller has turned them off. What the caller does between epochs is not affected.
+    # Gradients are needed even if the caller has turned them off, and `precision` alone decides that of products. What
+    # the caller does between epochs is not affected.
     with torch.inference_mode(False):
         sampler = method.sampler(graph)
         whole = isinstance(getattr(sampler, "sampler", sampler), FullGraph)
@@ -165,7 +166,7 @@ def _epochs(
         while progress.step < total and not progress.exhausted(method.patience):
             method.train()
             steps: list[Figures] = []
-            with torch.inference_mode(False):
+            with torch.inference_mode(False), torch.autocast(device.type, enabled=False):
                 for _ in range(method.steps_per_epoch):
                     batch = next(batches).to(device)
                     if progress.step == batches.steps.start:

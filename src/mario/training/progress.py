@@ -65,7 +65,8 @@ class Progress:
         self.step, self.records = found.step, found.records
         self.best, self.waited, self.earlier = found.extra["best"], found.extra["waited"], found.extra["seconds"]
         self.earlier_cpu, before = found.extra["cpu_seconds"], found.extra["environments"]
-        changes = ", ".join(_changes(before[-1], self.environments[-1], "before", "now"))
+        known = {key: value for key, value in self.environments[-1].items() if key in before[-1]}  # then, or not yet
+        changes = ", ".join(_changes(before[-1], known, "before", "now"))
         self.environments = [*before, *self.environments] if changes else before
         if changes and ranks.rank() == 0:
             warnings.warn(
@@ -84,12 +85,15 @@ class Progress:
 
 
 def numerics(device: torch.device) -> dict[str, Any]:
-    """What may change the last bits of a training: versions, the number of threads and the hardware."""
+    """What may change the last bits of a training: versions, threads, hardware, and modes of torch."""
     return {
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "device": device.type,
+        "matmul_precision": torch.get_float32_matmul_precision(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "mkldnn": torch.backends.mkldnn.enabled,
     }
 
 

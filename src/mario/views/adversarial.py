@@ -17,6 +17,9 @@ from mario.views.view import View
 
 Loss = Callable[..., Tensor]
 
+# A norm below this is of squares that have lost digits in float32.
+_SHORT = 1e-12
+
 
 class AdversarialFeatures(View):
     """Adversarial perturbation of the features (MARIO, Algorithm 1; after FLAG, Kong et al. 2022).
@@ -170,7 +173,10 @@ class AdversarialFeatures(View):
     def _move(self, x: Tensor, gradient: Tensor, origin: FeatureMatrix) -> None:
         """Move ``x`` = X + δ along ``gradient``, which is overwritten; X is ``origin``."""
         if self.step == "frobenius":
-            x.add_(gradient.mul_(self._scale(gradient.norm().double().square())))
+            norm = gradient.norm().double()
+            if not _SHORT < float(norm) < math.inf:  # squares do not fit in float32
+                norm = torch.linalg.vector_norm(gradient, dtype=torch.float64)
+            x.add_(gradient.mul_(self._scale(norm.square())))
             return
         share = min(1.0, 2.5 / self.steps) if self.step == "projected_sign" else 1.0
         x.add_(gradient.sign_().mul_(self.epsilon), alpha=share)

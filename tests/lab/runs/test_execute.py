@@ -348,6 +348,27 @@ def test_another_number_of_threads_is_said_and_recorded(tmp_path: Path) -> None:
     assert "earlier" not in finish(run, data, tmp_path / "straight").environment
 
 
+def test_another_precision_of_products_is_said_and_recorded(tmp_path: Path) -> None:
+    run, data = plan("grace")
+    folder = half_done(run, data, tmp_path / "run")
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with pytest.warns(UserWarning, match="matmul_precision is highest before and medium now"):
+            result = finish(run, data, folder)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert result.environment["matmul_precision"] == "medium"
+    assert [before["matmul_precision"] for before in result.environment["earlier"]] == ["highest"]
+
+
+def test_what_may_change_bits_is_in_the_result(tmp_path: Path) -> None:
+    run, data = plan("random-init")
+    found = finish(run, data, tmp_path / "run").environment
+    versions = {"mario", "python", "torch", "torch_geometric", "numpy", "scipy", "scikit_learn"}
+    modes = {"threads", "instructions", "device", "matmul_precision", "deterministic", "mkldnn", "platform"}
+    assert found.keys() == versions | modes
+
+
 def test_a_preset_may_be_the_settings_of_a_run(tmp_path: Path) -> None:
     run, data = plan("random-init")
     finish(run, data, tmp_path / "run")

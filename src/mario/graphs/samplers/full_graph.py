@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch_geometric.data import Data
 
+from mario.graphs.paging import check_file
 from mario.graphs.samplers.sampler import Sampler
 
 
@@ -19,6 +20,8 @@ class FullGraph(Sampler):
     """
 
     def sample(self, generator: torch.Generator | None = None) -> Data:
+        for _, value in self.data:
+            check_file(value)
         batch = copy.copy(self.data)
         if "n_id" not in batch:
             batch.n_id = torch.arange(self.num_nodes, device=batch.edge_index.device)

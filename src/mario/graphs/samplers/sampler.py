@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.paging import gather
+from mario.graphs.paging import check_file, gather
 from mario.graphs.sparse import select_rows
 from mario.graphs.validation import check_structure
 
@@ -54,8 +54,10 @@ class Sampler(ABC):
         for key in self._edge_keys:
             value = self.data[key]
             dim = self.data.__cat_dim__(key, value)
+            check_file(value)
             batch[key] = gather(value, edge_ids) if dim == 0 else value.index_select(dim, edge_ids)
         for key, value in self._whole.items():
+            check_file(value)
             batch[key] = value
         if "n_id" not in batch:
             batch.n_id = nodes

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from mario.lab.runs.lock import alone_in
 from mario.lab.spec import RunSpec
 from mario.methods.base import Method, choose_device
 from mario.training import Epoch, pauses, train
+from mario.training.progress import numerics
 from mario.untrusted import read_json
 
 
@@ -204,15 +206,13 @@ def make_probe(judged: Evaluation) -> LinearProbe | LogisticProbe:
 
 
 def environment() -> dict[str, Any]:
-    """Versions and hardware, which may change the last bits of a result."""
-    import torch_geometric
-
+    """Versions, hardware and modes of torch, which may change the last bits of a result."""
+    names = ("torch_geometric", "numpy", "scipy", "scikit-learn")
     found = {
         "mario": mario.__version__,
         "python": platform.python_version(),
-        "torch": torch.__version__,
-        "torch_geometric": torch_geometric.__version__,
-        "threads": torch.get_num_threads(),
+        **{name.replace("-", "_"): version(name) for name in names},
+        **numerics(torch.device("cpu")),
         "platform": platform.platform(),
     }
     return anonymous.without_machine(found) if anonymous.wanted() else found

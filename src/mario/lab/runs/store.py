@@ -156,7 +156,7 @@ def set_aside_checkpoints(folder: Path) -> None:
         except MarioError as error:
             faults[file] = f"{file.name} ({_line(error)})"
     for file in faults:
-        _aside(file)
+        aside(file)
     if faults:
         intact = [file for file in files if file not in faults]
         then = f"step {int(intact[-1].stem)}" if intact else "the start"
@@ -174,7 +174,7 @@ def clear_for_retry(folder: Path) -> str:
     if found.state not in (FAILED, BROKEN):
         return ""
     if not folder.is_dir():
-        return f"{found.reason}; moved to {_aside(folder)}"
+        return f"{found.reason}; moved to {aside(folder)}"
     with alone_in(folder):
         found = look(folder, mine=True)
         if found.state == FAILED:
@@ -186,13 +186,14 @@ def clear_for_retry(folder: Path) -> str:
             with suppress(MarioError, OSError):
                 read_spec(folder)
                 broken = folder / "result.json"
-            return f"{found.reason}; moved to {_aside(broken)}"
+            return f"{found.reason}; moved to {aside(broken)}"
     return ""
 
 
-def _aside(path: Path) -> Path:
+def aside(path: Path) -> Path:
+    """Rename a file or folder to ``NAME.broken-1``, or the next number that is free."""
     number = 1
-    while (aside := path.with_name(f"{path.name}.broken-{number}")).exists():
+    while (free := path.with_name(f"{path.name}.broken-{number}")).exists():
         number += 1
-    path.rename(aside)
-    return aside
+    path.rename(free)
+    return free

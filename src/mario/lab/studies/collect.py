@@ -1,6 +1,6 @@
 """The results of a plan's runs so far."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from mario.lab.frame import frame
 from mario.lab.result import RunResult
 from mario.lab.runs import store
 from mario.lab.runs.job import Job
+from mario.lab.runs.other_data import disagreeing
 from mario.lab.studies.plan import Plan, PlannedCase
 
 if TYPE_CHECKING:
@@ -29,10 +30,11 @@ class FinishedRun:
 
 @dataclass(frozen=True)
 class FailedRun:
-    """A job that failed, or whose folder is broken, and why."""
+    """A job that failed, whose folder is broken, or that was done on other data, and why."""
 
     job: Job
     reason: str
+    state: str = store.FAILED
 
 
 @dataclass(frozen=True)
@@ -111,16 +113,33 @@ def labeled_frame(runs: Iterable[FinishedRun]) -> "DataFrame":
     return made
 
 
-def collect(plan: Plan, folder: Path) -> Collected:
-    """The results of the runs of ``plan`` in ``folder``."""
-    return Collected(plan, [_collect_case(plan.study, case, folder) for case in plan.cases])
+def collect(plan: Plan, folder: Path, left_out: Mapping[str, str] | None = None) -> Collected:
+    """The results of the runs of ``plan`` in ``folder``.
+
+    ``left_out`` has the digests of runs that count as failed, and why, such as those on other data.
+    """
+    return Collected(plan, [_collect_case(plan.study, case, folder, left_out or {}) for case in plan.cases])
 
 
-def _collect_case(study: str, case: PlannedCase, folder: Path) -> CollectedCase:
+def collect_all(plans: Sequence[Plan], folder: Path, left_out: Mapping[str, str] | None = None) -> list[Collected]:
+    """:func:`collect` for each plan. Runs whose data is not that of the others on their case and split are left out."""
+    left_out = dict(left_out or {})
+    found = [store.read_result(folder / name) for name in dict.fromkeys(_folder_names(plans))]
+    done = [result for result in found if result is not None and result.spec.digest not in left_out]
+    return [collect(plan, folder, {**disagreeing(done), **left_out}) for plan in plans]
+
+
+def _folder_names(plans: Iterable[Plan]) -> Iterator[str]:
+    return (job.folder_name for plan in plans for case in plan.cases for job in case.jobs)
+
+
+def _collect_case(study: str, case: PlannedCase, folder: Path, left_out: Mapping[str, str]) -> CollectedCase:
     runs, failed, unfinished = [], [], 0
     for job in case.jobs:
         found = store.look(folder / job.folder_name)
-        if found.result is not None:
+        if found.result is not None and job.spec.digest in left_out:
+            failed.append(FailedRun(job, left_out[job.spec.digest], found.state))
+        elif found.result is not None:
             runs.append(FinishedRun(study, job, found.result))
         elif found.state in (store.FAILED, store.BROKEN):
             failed.append(FailedRun(job, found.reason))

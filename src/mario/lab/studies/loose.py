@@ -40,6 +40,7 @@ def plan_of_runs(folder: Path, complain: Callable[[str], None] | None = None) ->
 def _unique(folders: Iterable[Path], complain: Callable[[str], None] | None) -> list[tuple[str, RunSpec]]:
     """The folder's name and the spec of each run; if several folders have it, the first one that is done counts."""
     found: dict[str, tuple[str, RunSpec]] = {}
+    data: dict[str, str | None] = {}
     for folder in sorted(folders, key=lambda folder: not (folder / "result.json").exists()):
         try:
             result = store.read_result(folder)
@@ -48,7 +49,10 @@ def _unique(folders: Iterable[Path], complain: Callable[[str], None] | None) -> 
             if complain:
                 complain(f"{folder} is left out: {error}")
             continue
-        found.setdefault(spec.digest, (folder.name, spec))
+        kept = found.setdefault(spec.digest, (folder.name, spec))
+        if complain and kept[0] != folder.name and result and result.data != data.get(spec.digest):
+            complain(f"{folder} is left out: it is the run of {folder.with_name(kept[0])}, on other data")
+        data.setdefault(spec.digest, result.data if result else None)
     return sorted(found.values(), key=lambda one: one[0])
 
 

@@ -9,11 +9,13 @@ import hashlib
 import re
 import socket
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from mario.errors import MarioError
 from mario.files import cache_folder, write_json, write_text
+from mario.lab.runs import store
 from mario.lab.studies.plan import Plan, union
 from mario.lab.studies.study import PAPER
 from mario.untrusted import read_json, read_text
@@ -25,21 +27,39 @@ def write_plan(plan: Plan, folder: Path) -> Path:
     Files that were copied from elsewhere have another origin and are kept.
     """
     path = folder / "plans" / f"{plan.study}.{_origin(folder)}.json"
+    if path.exists():
+        try:
+            _read_plan(path)
+        except MarioError:
+            store.aside(path)
     write_json(path, plan.to_dict())
     return path
 
 
-def read_plans(folder: Path) -> list[Plan]:
-    """The plans in ``folder``, one per study, the paper's studies first and in its order."""
+def read_plans(folder: Path, complain: Callable[[str], None] | None = None) -> list[Plan]:
+    """The plans in ``folder``, one per study, the paper's studies first and in its order.
+
+    ``complain`` is called for each file that is left out because it cannot be read, or does not go with an earlier one
+    of its study. Without it, the first such file is an error.
+    """
     plans: dict[str, Plan] = {}
     for path in sorted((folder / "plans").glob(f"*.{'[0-9a-f]' * 8}.json")):
-        plan = _read_plan(path)
         try:
-            plans[plan.study] = union(plans[plan.study], plan) if plan.study in plans else plan
+            plan = _read_plan(path)
+            plans[plan.study] = _both(plans[plan.study], plan, path) if plan.study in plans else plan
         except MarioError as error:
-            raise MarioError(f"{folder / 'plans'} has two plans of {plan.study}: {error}. Remove one file") from None
+            if complain is None:
+                raise
+            complain(f"{path} is left out: {error}")
     order = {name: rank for rank, name in enumerate(PAPER)}
     return sorted(plans.values(), key=lambda plan: order.get(plan.study, len(order)))
+
+
+def _both(one: Plan, other: Plan, path: Path) -> Plan:
+    try:
+        return union(one, other)
+    except MarioError as error:
+        raise MarioError(f"{path.parent} has two plans of {one.study}: {error}. Remove one file") from None
 
 
 def _read_plan(path: Path) -> Plan:

@@ -13,8 +13,9 @@ from torch_geometric.data import Data
 
 from mario.errors import MarioError, RunFailedError
 from mario.files import write_text
+from mario.lab import anonymous
 from mario.lab.runs import store
-from mario.lab.runs.execute import execute
+from mario.lab.runs.execute import check_data, execute
 from mario.lab.runs.lock import HeldError
 from mario.lab.runs.worker import disk_is_full
 from mario.lab.spec import RunSpec
@@ -83,7 +84,8 @@ class Objective:
         except Exception as error:
             if isinstance(error, _OF_THE_STUDY) or disk_is_full(error):
                 raise
-            trial.set_user_attr("error", " ".join(f"{type(error).__name__}: {error}".split()))
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            trial.set_user_attr("error", anonymous.without_paths(said) if anonymous.wanted() else said)
             raise TrialFailedError from error
 
     def _score(self, trial: Trial, runs: Sequence[RunSpec]) -> float:
@@ -108,6 +110,7 @@ class Objective:
             if found.state in (store.FAILED, store.BROKEN):
                 raise RunFailedError(f"{folder}: {found.reason}")
             if found.result is not None:
+                check_data(folder, self._graph(spec))
                 yield from (point.scores[select] for point in found.result.curve)
                 return
             begun = False
@@ -123,7 +126,8 @@ class Objective:
             except Exception as error:
                 if not disk_is_full(error):
                     with suppress(MarioError):
-                        write_text(folder / "error.txt", traceback.format_exc())
+                        said = traceback.format_exc()
+                        write_text(folder / "error.txt", anonymous.without_paths(said) if anonymous.wanted() else said)
                 raise
 
     def _heeding(self, epochs: Iterator[Epoch]) -> Iterator[Epoch]:

@@ -1,8 +1,6 @@
 """The storage of a tuning's trials: an SQLite file, or a database that several machines share."""
 
-import os
 import re
-import socket
 import time
 import warnings
 from collections.abc import Callable
@@ -15,6 +13,7 @@ import optuna
 import sqlalchemy.exc
 
 from mario.errors import MarioError, RunFailedError
+from mario.lab.anonymous import worker_name
 
 ATTEMPTS = 4
 _USER = re.compile(r"[\w.%+-]*")
@@ -36,7 +35,7 @@ class Storage(optuna.storages.RDBStorage):
         if trial_id not in self._signed:
             self._signed.add(trial_id)
             with suppress(optuna.exceptions.UpdateFinishedTrialError):
-                self.set_trial_user_attr(trial_id, "worker", f"{socket.gethostname()} {os.getpid()}")
+                self.set_trial_user_attr(trial_id, "worker", worker_name())
 
 
 def storage_url(storage: str | Path) -> str:

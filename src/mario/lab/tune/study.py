@@ -9,8 +9,10 @@ from typing import Any
 import optuna
 from optuna.samplers import BaseSampler, GridSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState
+from torch_geometric.data import Data
 
 from mario.errors import MarioError
+from mario.graphs.fingerprint import fingerprint
 from mario.lab.presets.file import write_preset
 from mario.lab.runs import store
 from mario.lab.spec import RunSpec
@@ -43,6 +45,18 @@ def open_study(tuning: Tuning) -> optuna.Study:
             f"{there.get(key)} there and {asked[key]} here; choose another --study-name"
         )
     return study
+
+
+def check_study_data(study: optuna.Study, tuning: Tuning, data: Data) -> None:
+    """Note the fingerprint of the first split in the study, or refuse a study of trials on other data."""
+    there, now = study.user_attrs.get("data"), fingerprint(data)
+    if there is None:
+        study.set_user_attr("data", now)
+    elif there != now:
+        raise MarioError(
+            f"the trials of the study {tuning.name} in {without_password(tuning.storage)} are of other data: the "
+            f"fingerprint of {tuning.case.dataset} is {there} there and {now} here; choose another --study-name"
+        )
 
 
 class _ByNumber(BaseSampler):

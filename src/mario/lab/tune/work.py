@@ -24,7 +24,15 @@ from mario.lab.process import return_freed_memory
 from mario.lab.runs.processes import after_parent, context, one_thread
 from mario.lab.tune.objective import Objective, SurplusError, TrialFailedError
 from mario.lab.tune.plan import Tuning
-from mario.lab.tune.study import TuneProgress, counted, open_study, progress_of, queue_again, requeue_lost
+from mario.lab.tune.study import (
+    TuneProgress,
+    check_study_data,
+    counted,
+    open_study,
+    progress_of,
+    queue_again,
+    requeue_lost,
+)
 
 PATIENCE = 20.0  # seconds for a worker to give its trial back
 LOOK_EVERY = 1.0  # seconds, at the study
@@ -121,8 +129,9 @@ def tune(tuning: Tuning, *, workers: int = 2, timeout: float | None = None) -> I
     Other processes, on this machine or others, may work on the same study: all of them end when it has its number of
     trials. After ``timeout`` seconds no trial starts; running trials finish.
     """
-    tuning.load(tuning.pairs[0][0])  # raise an error of the data once, not in every trial
+    data = tuning.load(tuning.pairs[0][0])  # raise an error of the data once, not in every trial
     study = open_study(tuning)
+    check_study_data(study, tuning, data)
     until = None if timeout is None else time.time() + timeout
     server = context(__name__)
     processes: list[BaseProcess] = []
