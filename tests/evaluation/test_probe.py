@@ -12,11 +12,11 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 from mario.errors import MarioError
-from mario.evaluation import LinearProbe, LogisticProbe, Probe, logistic_optimum, score
+from mario.evaluation import LiblinearProbe, LinearProbe, Probe, logistic_optimum, score
 
 every_probe = pytest.mark.parametrize(
     "probe",
-    [LinearProbe(epochs=200, lr=0.1), LinearProbe(solver="optimum"), LogisticProbe(grid=(0.1, 1.0, 10.0))],
+    [LinearProbe(epochs=200, lr=0.1), LinearProbe(solver="optimum"), LiblinearProbe(grid=(0.1, 1.0, 10.0))],
     ids=["linear", "optimum", "logistic"],
 )
 
@@ -285,13 +285,13 @@ class TestLogistic:
     def test_settings_that_will_not_do(self) -> None:
         for grid in ((), (1.0, 0.0)):
             with pytest.raises(MarioError, match="grid must hold values of C above 0"):
-                LogisticProbe(grid=grid)
+                LiblinearProbe(grid=grid)
         for held_out in (-0.1, 1.0):
             with pytest.raises(MarioError, match=f"held_out must be a share .* got {held_out}"):
-                LogisticProbe(held_out=held_out)
+                LiblinearProbe(held_out=held_out)
 
     def test_grid_is_the_papers(self) -> None:
-        grid = LogisticProbe().grid
+        grid = LiblinearProbe().grid
         assert (len(grid), grid[0], grid[10], grid[-1]) == (21, 2.0**-10, 1.0, 2.0**10)
 
     @pytest.mark.parametrize("classes", [2, 3])
@@ -308,7 +308,7 @@ class TestLogistic:
             if accuracy > best:
                 best, chosen = accuracy, 2.0**k
         model = LogisticRegression(C=chosen, solver=solver, max_iter=1000).fit(x, truth)
-        logits = LogisticProbe().fit_predict(z, y, z, classes, seed=3)
+        logits = LiblinearProbe().fit_predict(z, y, z, classes, seed=3)
         torch.testing.assert_close(
             logits.softmax(1).double(), torch.from_numpy(model.predict_proba(x)).double(), atol=1e-3, rtol=0
         )
@@ -317,24 +317,24 @@ class TestLogistic:
     def test_certainty_beyond_what_a_probability_can_say_keeps_its_order(self) -> None:
         z = torch.tensor([[-1.0], [1.0]])
         far = torch.tensor([[-1e4], [1e4], [2e4]])
-        logits = LogisticProbe(grid=(100.0,)).fit_predict(z, torch.tensor([0, 1]), far, 2)
+        logits = LiblinearProbe(grid=(100.0,)).fit_predict(z, torch.tensor([0, 1]), far, 2)
         assert torch.isfinite(logits).all()
         assert logits[2, 1] - logits[2, 0] > logits[1, 1] - logits[1, 0] > 100
         assert score(logits, torch.tensor([0, 0, 1]), "roc_auc") == 1.0
 
     def test_two_rows_are_enough(self) -> None:
         z = torch.tensor([[-1.0], [1.0]])
-        assert LogisticProbe().fit_predict(z, torch.tensor([0, 1]), z, 2).argmax(1).tolist() == [0, 1]
+        assert LiblinearProbe().fit_predict(z, torch.tensor([0, 1]), z, 2).argmax(1).tolist() == [0, 1]
 
     def test_a_rare_class_that_only_the_held_out_rows_have(self, generator: torch.Generator) -> None:
         z, _ = blobs(2, generator, each=5)
         for rare in range(len(z)):  # wherever it stands, it is held out for some of them
             y = torch.zeros(len(z), dtype=torch.int64)
             y[rare] = 1
-            logits = LogisticProbe(grid=(1.0,)).fit_predict(z, y, z, 2)
+            logits = LiblinearProbe(grid=(1.0,)).fit_predict(z, y, z, 2)
             assert torch.isfinite(logits).all()
 
     def test_one_class_alone_is_an_error(self, generator: torch.Generator) -> None:
         z, y = blobs(2, generator)
         with pytest.raises(MarioError, match="needs training nodes of two classes, all are of class 1"):
-            LogisticProbe().fit_predict(z, torch.ones_like(y), z, 2)
+            LiblinearProbe().fit_predict(z, torch.ones_like(y), z, 2)

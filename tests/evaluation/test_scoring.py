@@ -15,8 +15,8 @@ from mario.errors import MarioError
 from mario.evaluation import (
     ALLOWED_FOR_CLAIMS,
     SETS,
+    LiblinearProbe,
     LinearProbe,
-    LogisticProbe,
     Probe,
     evaluate,
     evaluate_many,
@@ -28,7 +28,7 @@ from mario.evaluation import (
 
 every_probe = pytest.mark.parametrize(
     "probe",
-    [None, LinearProbe(epochs=20), LinearProbe(solver="optimum"), LogisticProbe(grid=(0.1, 10.0))],
+    [None, LinearProbe(epochs=20), LinearProbe(solver="optimum"), LiblinearProbe(grid=(0.1, 10.0))],
     ids=["default", "linear", "optimum", "logistic"],
 )
 
@@ -84,7 +84,7 @@ def test_the_probe_is_given_labels_of_training_nodes_alone() -> None:
 @pytest.mark.parametrize("garbage", [0, 2, 7])
 @pytest.mark.parametrize(
     "kind",
-    [LinearProbe(), LinearProbe(solver="optimum"), LogisticProbe(grid=(0.1, 10.0))],
+    [LinearProbe(), LinearProbe(solver="optimum"), LiblinearProbe(grid=(0.1, 10.0))],
     ids=["linear", "optimum", "logistic"],
 )
 def test_garbage_in_other_labels_changes_no_prediction(kind: Probe, garbage: int, num_classes: int | None) -> None:

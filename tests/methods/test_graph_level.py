@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data
 
 import mario
 from mario.errors import MarioError
-from mario.evaluation import LinearProbe, LogisticProbe
+from mario.evaluation import LiblinearProbe, LinearProbe
 from mario.graphs.graph_sets import select_graphs
 from mario.graphs.samplers import Graphs
 from mario.methods import find, graph_level as room
@@ -115,8 +115,8 @@ def test_erm_learns_and_is_judged_by_its_head() -> None:
     assert scores["ood_test"] > 0.7
 
 
-@pytest.mark.parametrize("probe", [LinearProbe(), LogisticProbe()])
-def test_embeddings_of_graphs_are_probed(probe: LinearProbe | LogisticProbe) -> None:
+@pytest.mark.parametrize("probe", [LinearProbe(), LiblinearProbe()])
+def test_embeddings_of_graphs_are_probed(probe: LinearProbe | LiblinearProbe) -> None:
     data = tiny_graph_set(graphs=80, flips=False)
     scores = mario.evaluate(
         find("random-init").from_settings({**SMALL, "readout": "mean"}).fit(data), data, probe=probe

@@ -9,10 +9,12 @@ from mario.lazy import lazy
 
 if TYPE_CHECKING:
     from mario.evaluation.alignment import invariance
+    from mario.evaluation.block_classifier import BlockClassifier
+    from mario.evaluation.calibration import calibration_error, fit_temperature
     from mario.evaluation.metrics import METRICS, Metric, score
     from mario.evaluation.optimum import logistic_optimum
-    from mario.evaluation.probe import LinearProbe, LogisticProbe, Probe
-    from mario.evaluation.scoring import SETS, evaluate, evaluate_many, report
+    from mario.evaluation.probe import LiblinearProbe, LinearProbe, LogisticProbe, Probe
+    from mario.evaluation.scoring import SETS, evaluate, evaluate_many, predict, report
     from mario.evaluation.selection import ALLOWED_FOR_CLAIMS, RULES, select
 
 __all__ = [
@@ -20,14 +22,19 @@ __all__ = [
     "METRICS",
     "RULES",
     "SETS",
+    "BlockClassifier",
+    "LiblinearProbe",
     "LinearProbe",
     "LogisticProbe",
     "Metric",
     "Probe",
+    "calibration_error",
     "evaluate",
     "evaluate_many",
+    "fit_temperature",
     "invariance",
     "logistic_optimum",
+    "predict",
     "report",
     "score",
     "select",
@@ -35,16 +42,21 @@ __all__ = [
 
 _HOME = {
     "invariance": "mario.evaluation.alignment",
+    "BlockClassifier": "mario.evaluation.block_classifier",
+    "calibration_error": "mario.evaluation.calibration",
+    "fit_temperature": "mario.evaluation.calibration",
     "METRICS": "mario.evaluation.metrics",
     "Metric": "mario.evaluation.metrics",
     "score": "mario.evaluation.metrics",
     "logistic_optimum": "mario.evaluation.optimum",
+    "LiblinearProbe": "mario.evaluation.probe",
     "LinearProbe": "mario.evaluation.probe",
     "LogisticProbe": "mario.evaluation.probe",
     "Probe": "mario.evaluation.probe",
     "SETS": "mario.evaluation.scoring",
     "evaluate": "mario.evaluation.scoring",
     "evaluate_many": "mario.evaluation.scoring",
+    "predict": "mario.evaluation.scoring",
     "report": "mario.evaluation.scoring",
     "ALLOWED_FOR_CLAIMS": "mario.evaluation.selection",
     "RULES": "mario.evaluation.selection",

@@ -12,6 +12,8 @@ from torch import Tensor
 from mario.errors import MarioError
 from mario.evaluation.adam import TRANSPOSED, adam_layers
 from mario.evaluation.optimum import logistic_optimum
+from mario.evaluation.penalty import check_blocks, choose_on_held_out, choose_penalty
+from mario.graphs import BlockMatrix
 
 SOLVERS = ("adam", "optimum")
 
@@ -112,14 +114,14 @@ class LinearProbe:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogisticProbe:
+class LiblinearProbe:
     """ℓ2-regularized logistic regression, C chosen on held-out training rows; the paper's for whole graphs.
 
     liblinear for two classes; it has no multinomial loss, so lbfgs for more.
 
     Example:
         >>> z = torch.tensor([[-1.0], [-2.0], [1.0], [2.0]])
-        >>> LogisticProbe(grid=(1.0,)).fit_predict(z, torch.tensor([0, 0, 1, 1]), z, 2).argmax(1)
+        >>> LiblinearProbe(grid=(1.0,)).fit_predict(z, torch.tensor([0, 0, 1, 1]), z, 2).argmax(1)
         tensor([0, 0, 1, 1])
     """
 
@@ -167,7 +169,95 @@ class LogisticProbe:
         return [self.fit_predict(z, y, z_all, classes, seed) for (z, z_all), seed in zip(pairs, seeds, strict=True)]
 
 
-Probe = LinearProbe | LogisticProbe
+@dataclass(frozen=True)
+class Chosen:
+    """Logits ``[n, classes]`` of a probe whose penalty a validation set chose, and the temperature fitted on that."""
+
+    logits: Tensor
+    temperature: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticProbe:
+    """ℓ2-regularized logistic regression on blocks of columns as they are, C chosen on validation sets.
+
+    It is the head of :class:`~mario.evaluation.BlockClassifier`. :func:`~mario.evaluation.evaluate` gives it the
+    validation sets of the graph: ID scores are of the C best on ``id_val``, OOD scores of the C best on ``ood_val``. If
+    one is missing, C is chosen on held-out training rows. The seed has no effect except on which rows are held out.
+
+    Args:
+        grid: Values of C as scikit-learn's; by default 4⁻³ to 4⁵ divided by the mean square norm of a centered row.
+        held_out: Share of the training rows that C is chosen on where there is no validation set.
+
+    Example:
+        >>> z = torch.tensor([[-1.0], [-2.0], [1.0], [2.0]])
+        >>> LogisticProbe().fit_predict(z, torch.tensor([0, 0, 1, 1]), z, 2).argmax(1)
+        tensor([0, 0, 1, 1])
+    """
+
+    grid: tuple[float, ...] | None = None
+    held_out: float = 0.2
+
+    def __post_init__(self) -> None:
+        if self.grid is not None and (not self.grid or not all(c > 0 for c in self.grid)):
+            raise MarioError(f"grid must hold values of C above 0, got {self.grid}")
+        if not 0 < self.held_out < 1:
+            raise MarioError(f"held_out must be a share of the rows between 0 and 1, got {self.held_out}")
+
+    def fit_predict(self, z: Tensor, y: Tensor, z_all: Tensor, classes: int, seed: int = 0) -> Tensor:
+        """Logits of ``z_all``, with C chosen on held-out training rows."""
+        check_many([z], y, [z_all], classes, [seed])
+        _check_finite(z_all)
+        found = choose_on_held_out(
+            BlockMatrix.of(z), y, classes, grid=self.grid, held_out=self.held_out, seed=seed
+        ).logits(BlockMatrix.of(z_all))
+        return found.to(torch.float64 if z.dtype == torch.float64 else torch.float32)
+
+    def fit_predict_many(
+        self, zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classes: int, seeds: Sequence[int]
+    ) -> list[Tensor]:
+        """What :meth:`fit_predict` gives for each seed and its embedding, or the one embedding that all share."""
+        check_many(zs, y, zs_all, classes, seeds)
+        pairs = zip(zs, zs_all, strict=True) if len(zs) > 1 else [(zs[0], zs_all[0])] * len(seeds)
+        return [self.fit_predict(z, y, z_all, classes, seed) for (z, z_all), seed in zip(pairs, seeds, strict=True)]
+
+    def fit_choose(
+        self,
+        z: BlockMatrix,
+        train: tuple[Tensor, Tensor],
+        validations: Sequence[tuple[Tensor, Tensor] | None],
+        classes: int,
+        *,
+        metric: str = "accuracy",
+        seed: int = 0,
+    ) -> list[Chosen]:
+        """Logits of all rows of ``z`` for each validation set, by the C that is best on it.
+
+        Args:
+            z: Embeddings in blocks.
+            train: Ids or mask of the training rows, and their labels.
+            validations: Ids and labels of each validation set; ``None`` for held-out training rows in its place.
+            classes: Number of classes.
+            metric: What C is chosen by.
+            seed: For the rows that are held out.
+        """
+        check_blocks(z)
+        rows, y = z.rows(train[0]), train[1]
+        known = y.unique()
+        usable = [one if one is not None and bool(torch.isin(one[1], known).any()) else None for one in validations]
+        given = [(z.rows(one[0]), one[1]) for one in usable if one is not None]
+        found = iter(choose_penalty(rows, y, classes, given, metric=metric, grid=self.grid) if given else [])
+        other = None
+        if None in usable:
+            other = choose_on_held_out(
+                rows, y, classes, metric=metric, grid=self.grid, held_out=self.held_out, seed=seed
+            )
+        chosen = [other if one is None else next(found) for one in usable]
+        logits = {one.C: one.logits(z).float() for one in chosen if one is not None}
+        return [Chosen(logits[one.C], one.temperature) for one in chosen if one is not None]
+
+
+Probe = LinearProbe | LiblinearProbe | LogisticProbe
 
 
 def check_many(zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classes: int, seeds: Sequence[int]) -> None:

@@ -8,10 +8,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
+from mario.evaluation.calibration import calibration_error, fit_temperature
 from mario.evaluation.metrics import is_defined, score
-from mario.evaluation.probe import LinearProbe, Probe
+from mario.evaluation.probe import Chosen, LinearProbe, LogisticProbe, Probe
 from mario.evaluation.selection import ALLOWED_FOR_CLAIMS, RULES, select
-from mario.graphs import check_graph
+from mario.graphs import BlockMatrix, check_graph
 from mario.graphs.paging import count_not_finite
 from mario.graphs.rules import PARTS
 from mario.methods import Method
@@ -19,16 +20,25 @@ from mario.methods.base import check_seed
 
 SETS = PARTS
 
+CHOSEN_ON = {name: "ood_val" if name.startswith("ood") else "id_val" for name in SETS}
+"""The validation set on which the penalty of the probe is chosen that scores a set, if one is chosen."""
+
 
 def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int = 0) -> dict[str, float]:
     """The score of ``model`` on every set that ``data`` has, by the metric of the dataset.
 
     The graph is embedded once, and a linear probe is trained on the training nodes. A supervised method is scored by
-    its own head. Only labels of the training nodes are read before the predictions of all nodes are fixed.
+    its own head. Only labels of the training nodes, and of validation nodes for :class:`LogisticProbe`, are read before
+    the predictions of all nodes are fixed.
 
     If ``data`` has test groups, each group's score has the group's name as its key (T1, ...) and ``ood_test`` is their
     mean, as in the papers. A group for which the metric is undefined has no score and no part in the mean: a group
     without test nodes, or of a single class if the metric is ROC-AUC. F1 of a group without the second class is 0.
+
+    With :class:`LogisticProbe`, ``train``, ``id_val`` and ``id_test`` are scores of the C that is best on ``id_val``;
+    ``ood_val``, ``ood_test`` and the groups of the C best on ``ood_val``; and ``ood_test_by_id_val`` is that of
+    ``ood_test`` for the C best on ``id_val``. ``calibration_id_test`` and ``calibration_ood_test`` are expected
+    calibration errors of the probabilities, calibrated on ``id_val`` and ``ood_val``.
 
     Args:
         model: A fitted method.
@@ -46,21 +56,19 @@ def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int
     check_seed(seed, below=2**63)
     if model.supervised:
         logits = model.predict(data)  # type: ignore[operator]
-    else:
-        z = model.transform(data)
-        train = data.train_mask
-        logits = (probe or LinearProbe()).fit_predict(z[train.cpu()], data.y[train].cpu(), z, classes, seed)
-    return _scores(logits, data)
+        return _scores(_calibrated(logits, data) if isinstance(probe, LogisticProbe) else {"": logits}, data)
+    z = model.blocks(data) if isinstance(probe, LogisticProbe) else model.transform(data)
+    return _scores(_predict(z, data, probe, classes, seed), data)
 
 
 def evaluate_many(
-    embeddings: Sequence[Tensor], data: Data, *, probe: Probe | None = None, seeds: Sequence[int] = (0,)
+    embeddings: Sequence[Tensor | BlockMatrix], data: Data, *, probe: Probe | None = None, seeds: Sequence[int] = (0,)
 ) -> list[dict[str, float]]:
     """The scores of :func:`evaluate` for each seed, with the probes trained together.
 
     Args:
         embeddings: Results of ``transform(data)``: one per seed, such as the checkpoints of a run, or one for all
-            seeds.
+            seeds. For :class:`LogisticProbe` they may also be those of ``blocks(data)``.
         data: A graph as for :func:`evaluate`.
         probe: :class:`LinearProbe` by default.
         seeds: For the initial weights of the probes.
@@ -75,16 +83,86 @@ def evaluate_many(
     classes = _check(data)
     for seed in seeds:
         check_seed(seed, below=2**63)
-    train = data.train_mask.cpu()
     for z in embeddings:
-        if not isinstance(z, Tensor) or z.dim() != 2 or count_not_finite(z):
+        blocks = isinstance(z, BlockMatrix) and isinstance(probe, LogisticProbe)
+        if not blocks and (not isinstance(z, Tensor) or z.dim() != 2 or count_not_finite(z)):
             raise MarioError("an embedding must be a matrix of finite numbers; use transform(data)")
-        if z.size(0) != train.numel():
-            raise MarioError(f"an embedding has {z.size(0)} rows for {train.numel()} in data; use transform(data)")
-    rows = [z[train] for z in embeddings]
-    y = data.y[data.train_mask].cpu()
-    predictions = (probe or LinearProbe()).fit_predict_many(rows, y, embeddings, classes, seeds)
-    return [_scores(logits, data) for logits in predictions]
+        if z.shape[0] != data.train_mask.numel():
+            raise MarioError(
+                f"an embedding has {z.shape[0]} rows for {data.train_mask.numel()} in data; use transform(data)"
+            )
+    if isinstance(probe, LogisticProbe):
+        if len(embeddings) not in (1, len(seeds)) or not seeds:
+            raise MarioError(
+                f"probes need an embedding for each seed, or one for all: got {len(embeddings)}, for {len(seeds)} seeds"
+            )
+        if len(embeddings) == 1 and None not in _validations(data).values():  # nothing is drawn
+            return [_scores(_predict(embeddings[0], data, probe, classes, seeds[0]), data)] * len(seeds)
+        each = zip(embeddings if len(embeddings) > 1 else [embeddings[0]] * len(seeds), seeds, strict=True)
+        return [_scores(_predict(z, data, probe, classes, seed), data) for z, seed in each]
+    train = data.train_mask.cpu()
+    plain = [z for z in embeddings if isinstance(z, Tensor)]
+    rows, y = [z[train] for z in plain], data.y[data.train_mask].cpu()
+    predictions = (probe or LinearProbe()).fit_predict_many(rows, y, plain, classes, seeds)
+    return [_scores({"": logits}, data) for logits in predictions]
+
+
+def predict(z: Tensor | BlockMatrix, data: Data, *, probe: Probe | None = None, seed: int = 0) -> Tensor:
+    """The logits of all nodes that :func:`evaluate` scores: of a node in an OOD set by the C best on ``ood_val``.
+
+    Example:
+        >>> import mario
+        >>> data = mario.load_dataset("good-cbas", shift="concept")
+        >>> predict(data.x, data).shape
+        torch.Size([700, 4])
+    """
+    found = _predict(z, data, probe, _check(data), seed)
+    logits = _of(found, "id_val")[0].clone()
+    for name in SETS:
+        mask = data.get(f"{name}_mask")
+        if mask is not None:
+            logits[mask.cpu()] = _of(found, CHOSEN_ON[name])[0][mask.cpu()]
+    return logits
+
+
+Predictions = Mapping[str, Tensor | Chosen]
+"""The logits of all nodes, under "" or under the validation set that the penalty was chosen on."""
+
+
+def _predict(z: Tensor | BlockMatrix, data: Data, probe: Probe | None, classes: int, seed: int) -> Predictions:
+    train, y = data.train_mask.cpu(), data.y[data.train_mask].cpu()
+    if isinstance(probe, LogisticProbe):
+        validations, metric = _validations(data), data.get("metric") or "accuracy"
+        chosen = probe.fit_choose(
+            BlockMatrix.of(z), (train, y), list(validations.values()), classes, metric=metric, seed=seed
+        )
+        return dict(zip(validations, chosen, strict=True))
+    if isinstance(z, BlockMatrix):
+        z = z.dense()
+    return {"": (probe or LinearProbe()).fit_predict(z[train], y, z, classes, seed)}
+
+
+def _validations(data: Data) -> dict[str, tuple[Tensor, Tensor] | None]:
+    return {name: _labeled(data, name) for name in ("id_val", "ood_val")}
+
+
+def _labeled(data: Data, name: str) -> tuple[Tensor, Tensor] | None:
+    mask = data.get(f"{name}_mask")
+    return None if mask is None or not mask.any() else (mask.cpu().nonzero().view(-1), data.y[mask].cpu())
+
+
+def _calibrated(logits: Tensor, data: Data) -> Predictions:
+    """The logits of a supervised method with the temperature of each validation set."""
+    return {
+        name: Chosen(logits, 1.0 if rows is None else fit_temperature(logits[rows[0]], rows[1]))
+        for name, rows in _validations(data).items()
+    }
+
+
+def _of(found: Predictions, rule: str) -> tuple[Tensor, float | None]:
+    """The logits and, if they are calibrated, the temperature of what ``rule`` chose."""
+    one = found[rule if rule in found else ""]
+    return (one.logits, one.temperature) if isinstance(one, Chosen) else (one, None)
 
 
 def _check(data: Data) -> int:
@@ -97,20 +175,30 @@ def _check(data: Data) -> int:
     return int(data.get("num_classes") or data.y[data.train_mask].max() + 1)
 
 
-def _scores(logits: Tensor, data: Data) -> dict[str, float]:
+def _scores(found: Predictions, data: Data) -> dict[str, float]:
     metric = data.get("metric") or "accuracy"
-    scores = {}
+    scores: dict[str, float] = {}
     for name in SETS:
-        mask = data.get(f"{name}_mask")
-        if mask is None or not mask.any():
+        if (rows := _labeled(data, name)) is None:
             continue
-        if name == "ood_test" and data.get("group_id") is not None:
-            groups = _group_scores(logits, data, metric)
-            scores[name] = sum(groups.values()) / len(groups)
-            scores |= groups
+        logits, temperature = _of(found, CHOSEN_ON[name])
+        if name == "ood_test":
+            scores |= _ood_scores(logits, data, rows, metric)
+            if temperature is not None:
+                scores["ood_test_by_id_val"] = _ood_scores(_of(found, "id_val")[0], data, rows, metric)[name]
         else:
-            scores[name] = score(logits[mask.cpu()], data.y[mask].cpu(), metric)
+            scores[name] = score(logits[rows[0]], rows[1], metric)
+        if name in ("id_test", "ood_test") and temperature is not None:
+            calibrated = (logits[rows[0]].double() / temperature).softmax(1)
+            scores[f"calibration_{name}"] = calibration_error(calibrated, rows[1])
     return scores
+
+
+def _ood_scores(logits: Tensor, data: Data, rows: tuple[Tensor, Tensor], metric: str) -> dict[str, float]:
+    if data.get("group_id") is None:
+        return {"ood_test": score(logits[rows[0]], rows[1], metric)}
+    groups = _group_scores(logits, data, metric)
+    return {"ood_test": sum(groups.values()) / len(groups), **groups}
 
 
 def _group_scores(logits: Tensor, data: Data, metric: str) -> dict[str, float]:
@@ -129,9 +217,11 @@ def report(curve: Sequence[Mapping[str, Any]], groups: Sequence[str] = ()) -> di
     """The scores of a run from those of its checkpoints, each with the rule that chose its checkpoint.
 
     ``id_test`` is taken at the checkpoint with the best ``id_val``, ``ood_test`` at the one with the best ``ood_val``,
-    and ``ood_test_by_id_val`` at the one with the best ``id_val``, for users without an OOD validation set. If the set
-    to choose on is missing, the last checkpoint is used, and ``chosen_on`` says so. The test groups in ``groups`` are
-    reported at the checkpoint of ``ood_test``.
+    and ``ood_test_by_id_val`` at the one with the best ``id_val``, for users without an OOD validation set; where
+    points have ``ood_test_by_id_val``, of a probe whose penalty ``id_val`` chose, that score is taken for it. If the
+    set to choose on is missing, the last checkpoint is used, and ``chosen_on`` says so. The test groups in ``groups``
+    are reported at the checkpoint of ``ood_test``, and ``calibration`` has the calibration error of ``id_test`` and
+    ``ood_test`` at theirs.
 
     Example:
         >>> report([{"ood_val": 0.5, "ood_test": 0.3, "T1": 0.3}], groups=["T1"])["groups"]
@@ -147,12 +237,14 @@ def report(curve: Sequence[Mapping[str, Any]], groups: Sequence[str] = ()) -> di
     for name, rule, column in (
         ("id_test", "id_val", "id_test"),
         ("ood_test", "ood_val", "ood_test"),
-        ("ood_test_by_id_val", "id_val", "ood_test"),
+        ("ood_test_by_id_val", "id_val", "ood_test_by_id_val"),
         ("id_val", "id_val", "id_val"),
         ("ood_val", "ood_val", "ood_val"),
     ):
         if rule not in chosen and name in ("id_test", "ood_test"):
             rule = "last"
+        if column == "ood_test_by_id_val" and column not in chosen.get(rule, ()):  # no penalty was chosen on id_val
+            column = "ood_test"
         if rule in chosen and column in chosen[rule]:
             found[name] = chosen[rule][column]
             rules[name] = rule
@@ -160,6 +252,9 @@ def report(curve: Sequence[Mapping[str, Any]], groups: Sequence[str] = ()) -> di
         found["groups"] = {
             name: chosen[rules["ood_test"]][name] for name in groups if name in chosen[rules["ood_test"]]
         }
+    calibration = {name: chosen[rule].get(f"calibration_{name}") for name, rule in rules.items()}
+    if any(error is not None for error in calibration.values()):
+        found["calibration"] = {name: error for name, error in calibration.items() if error is not None}
     found["chosen_on"] = {name: rule for name, rule in rules.items() if name not in ("id_val", "ood_val")}
     for rule in ("last", "oracle"):
         if rule in chosen:

@@ -15,7 +15,11 @@ from mario.graphs.remembered import remembered
 from mario.graphs.rules import EDGE_DATA, PARTS, SETTINGS, choose
 
 # Keys of a checkpoint's record besides the scores of test groups.
-_SCORES = (*PARTS, "epoch", "step", "align_mean", "align_worst")
+_SCORES = (
+    *PARTS,
+    *("epoch", "step", "align_mean", "align_worst"),
+    *("ood_test_by_id_val", "calibration_id_test", "calibration_ood_test"),
+)
 
 
 def check_graph(data: Data) -> None:

@@ -55,6 +55,8 @@ COLUMNS = [
     Column("last_id_test", lambda r: _of(r.scores.last).id_test, "id_test of the last checkpoint", "float64"),
     Column("last_ood_test", lambda r: _of(r.scores.last).ood_test, "ood_test of the last checkpoint", "float64"),
     Column("oracle_ood_test", lambda r: _of(r.scores.oracle).ood_test, "highest ood_test; not for claims", "float64"),
+    Column("calibration_id_test", lambda r: _error(r, "id_test"), "calibration error of id_test", "float64"),
+    Column("calibration_ood_test", lambda r: _error(r, "ood_test"), "calibration error of ood_test", "float64"),
     Column("groups", lambda r: dict(r.scores.groups or {}), "score of each test group by its name", "object"),
     Column("curve", lambda r: tuple(r.curve), "scores of all checkpoints, as CurvePoint", "object"),
     Column("settings", lambda r: dict(r.spec.settings), "complete settings by name", "object"),
@@ -66,8 +68,8 @@ COLUMNS = [
 # fmt: on
 """The columns of :func:`frame`. Another column is one more line here. Scores are fractions."""
 
-SCORES = [column.name for column in COLUMNS if column.dtype == "float64" and not column.name.startswith("oracle")]
-"""The columns with scores that may be shown: an oracle's are chosen on test labels."""
+SCORES = [c.name for c in COLUMNS if c.dtype == "float64" and not c.name.startswith(("oracle", "calibration"))]
+"""The columns with scores that may be shown: an oracle's are chosen on test labels, and errors are no scores."""
 
 
 def frame(results: Iterable[RunResult]) -> "DataFrame":
@@ -101,6 +103,10 @@ def load_runs(path: Path | str) -> "DataFrame":
     if path.suffix != ".jsonl" or not path.exists():
         raise MarioError(f"path must be a folder of runs or a .jsonl file of records, got {path}")
     return frame(read_records(path).values())
+
+
+def _error(result: RunResult, score: str) -> float | None:
+    return (result.scores.calibration or {}).get(score)
 
 
 def _of(scores: TestScores | None) -> TestScores:

@@ -37,6 +37,7 @@ class Scores:
         id_val: the best in-distribution validation score.
         ood_val: the best out-of-distribution validation score.
         groups: scores of the test groups, of the same checkpoint as ``ood_test``.
+        calibration: expected calibration error of ``id_test`` and ``ood_test``, of a probe with probabilities.
         chosen_on: for each test score, the rule that chose its checkpoint.
         last: test scores of the last checkpoint.
         oracle: test scores of the checkpoint best on the test set: an upper bound, not allowed for claims.
@@ -48,6 +49,7 @@ class Scores:
     id_val: float | None = None
     ood_val: float | None = None
     groups: Mapping[str, float] | None = None
+    calibration: Mapping[str, float] | None = None
     chosen_on: Mapping[str, str] = field(default_factory=dict)
     last: TestScores | None = None
     oracle: TestScores | None = None

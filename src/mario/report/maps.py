@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from mario.errors import MarioError, RunFailedError
-from mario.evaluation import SETS
+from mario.evaluation import SETS, LogisticProbe, predict
 from mario.files import write_whole
 from mario.lab.presets import split_settings
 from mario.lab.result import RunResult
@@ -150,9 +150,10 @@ def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
         logits = model.predict(data)  # type: ignore[operator]
     else:
         _, evaluation = split_settings(spec.method, spec.settings)
-        train = data.train_mask
+        probe = make_probe(evaluation)
+        judged = model.blocks(data) if isinstance(probe, LogisticProbe) else z
         # The probe of the last checkpoint, from the same initial weights.
-        logits = make_probe(evaluation).fit_predict(z[train], y[train], z, classes, probe_seed(spec, result.steps))
+        logits = predict(judged, data, probe=probe, seed=probe_seed(spec, result.steps))
     prediction = logits.argmax(1)
 
     split = torch.full_like(y, -1)

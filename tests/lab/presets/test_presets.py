@@ -253,7 +253,7 @@ TEXT: list[tuple[str, str, str, str, dict[str, Any]]] = [
             "readout": "max",
             "lr": 0.01,
             "tau": 0.5,
-            "probe": "logistic",
+            "probe": "liblinear",
             "drop_edges_2": 0.3,
         },
     ),
@@ -269,7 +269,7 @@ TEXT: list[tuple[str, str, str, str, dict[str, Any]]] = [
         "dd-300",
         "size",
         "covariate",
-        {"num_layers": 2, "hidden_channels": 64, "readout": "max", "probe": "logistic"},
+        {"num_layers": 2, "hidden_channels": 64, "readout": "max", "probe": "liblinear"},
     ),
 ]
 
@@ -339,7 +339,7 @@ def test_a_method_without_a_file_runs_by_the_shared_protocol(toy: type[Method]) 
     settings = complete_settings("toy", "elliptic", "time", "label")
     assert (settings["encoder"], settings["num_layers"], settings["hidden_channels"]) == ("sage", 5, 32)
     assert complete_settings("toy", "good-cora", "word", "concept")["roots"] == 4096
-    assert complete_settings("toy", "dd-200", "size", "covariate")["probe"] == "logistic"
+    assert complete_settings("toy", "dd-200", "size", "covariate")["probe"] == "liblinear"
 
 
 def test_a_plug_in_method_brings_its_presets(toy: type[Method], tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 import forked
 from elliptic_files import write_elliptic
 from mario.errors import MarioError
-from mario.evaluation import LinearProbe, LogisticProbe, evaluate
+from mario.evaluation import LiblinearProbe, LinearProbe, evaluate
 from mario.graphs.fingerprint import fingerprint
 from mario.lab.case import Case
 from mario.lab.presets import split_settings
@@ -206,7 +206,7 @@ def test_a_run_is_judged_by_the_probe_that_it_names(tmp_path: Path) -> None:
         kinds = {
             "linear": LinearProbe(epochs=5 * 10),
             "optimum": LinearProbe(solver="optimum"),
-            "logistic": LogisticProbe(),
+            "logistic": LiblinearProbe(),
         }
         by_hand = evaluate(model, data, probe=kinds[probe], seed=probe_seed(run, found[probe].step))
         assert found[probe].scores == by_hand

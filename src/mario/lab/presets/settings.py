@@ -15,8 +15,8 @@ class Evaluation:
 
     # fmt: off
     checkpoints: int = setting(10, low=1, help="evaluations during a run; the same for all methods of a table")
-    probe: str = setting("linear", choices=("linear", "optimum", "logistic"),
-                         help="linear layer by Adam, or at its optimum, or logistic regression with C from a grid")
+    probe: str = setting("linear", choices=("linear", "optimum", "liblinear", "logistic"),
+                         help="layer by Adam or at its optimum; logistic regression, C on held-out or validation rows")
     probe_epochs: int = setting(100, low=1, search=(50, 100, 200, 500, 2000), help="epochs of the linear probe")
     probe_steps_per_epoch: int = setting(10, low=1, help="probe steps per epoch; 10 as released, one per subgraph")
     probe_lr: float = setting(1e-2, low=0.0, search=(1e-1, 1e-2, 1e-3, 1e-4), help="learning rate of the linear probe")

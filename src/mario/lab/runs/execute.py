@@ -15,7 +15,16 @@ from torch_geometric.data import Data
 import mario
 from mario import ranks
 from mario.errors import MarioError
-from mario.evaluation import LinearProbe, LogisticProbe, evaluate, evaluate_many, invariance, report
+from mario.evaluation import (
+    LiblinearProbe,
+    LinearProbe,
+    LogisticProbe,
+    Probe,
+    evaluate,
+    evaluate_many,
+    invariance,
+    report,
+)
 from mario.files import write_json
 from mario.graphs.fingerprint import fingerprint
 from mario.lab import anonymous
@@ -123,7 +132,9 @@ class _Judge:
             epochs = pauses(self.model.epochs, self.judged.checkpoints)
             steps = sorted({step, *(epoch * self.model.steps_per_epoch for epoch in epochs)})
             seeds, shared = [probe_seed(self.spec, step) for step in steps], self.invariance()
-            scores = evaluate_many([self.model.transform(self.data)], self.data, probe=self.probe, seeds=seeds)
+            in_blocks = isinstance(self.probe, LogisticProbe)
+            z = self.model.blocks(self.data) if in_blocks else self.model.transform(self.data)
+            scores = evaluate_many([z], self.data, probe=self.probe, seeds=seeds)
             self.ahead = {step: found | shared for step, found in zip(steps, scores, strict=True)}
         return self.ahead[step]
 
@@ -197,9 +208,12 @@ def claim(spec: RunSpec, folder: Path) -> None:
         )
 
 
-def make_probe(judged: Evaluation) -> LinearProbe | LogisticProbe:
+def make_probe(judged: Evaluation) -> Probe:
+    """The probe that the settings of a run name."""
     if judged.probe == "logistic":
         return LogisticProbe()
+    if judged.probe == "liblinear":
+        return LiblinearProbe()
     if judged.probe == "optimum":
         return LinearProbe(solver="optimum")
     return LinearProbe(epochs=judged.probe_steps, lr=judged.probe_lr)
