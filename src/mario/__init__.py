@@ -21,6 +21,7 @@ _HOME = {
     "Steady": "mario.methods",
     "load": "mario.methods",
     "evaluate": "mario.evaluation",
+    "select": "mario.evaluation",
 }
 
 _ROOMS = ("contrast", "datasets", "encoders", "evaluation", "graphs", "lab", "methods", "report", "training", "views")
@@ -33,12 +34,14 @@ __all__ = [
     "evaluate",
     "load",
     "load_dataset",
+    "select",
     "training_graph",
 ]
 
 if TYPE_CHECKING:
     from mario.datasets import load_dataset
     from mario.errors import MarioError
+    from mario.evaluation.choosing import select
     from mario.evaluation.scoring import evaluate
     from mario.graphs import training_graph
 

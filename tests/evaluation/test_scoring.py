@@ -23,7 +23,7 @@ from mario.evaluation import (
     invariance,
     report,
     score,
-    select,
+    select_checkpoint,
 )
 
 every_probe = pytest.mark.parametrize(
@@ -333,10 +333,10 @@ class TestReport:
 
         def spy(rule: str, scores: Sequence[Mapping[str, float]]) -> int:
             shown[rule] = set().union(*scores)
-            return select(rule, scores)
+            return select_checkpoint(rule, scores)
 
         # The function hides the module of the same name.
-        monkeypatch.setattr(sys.modules["mario.evaluation.scoring"], "select", spy)
+        monkeypatch.setattr(sys.modules["mario.evaluation.scoring"], "select_checkpoint", spy)
         report(CURVE)
         assert shown == {**{rule: {"id_val", "ood_val"} for rule in ALLOWED_FOR_CLAIMS}, "oracle": {"ood_test"}}
 

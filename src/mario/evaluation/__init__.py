@@ -11,14 +11,17 @@ if TYPE_CHECKING:
     from mario.evaluation.alignment import invariance
     from mario.evaluation.block_classifier import BlockClassifier
     from mario.evaluation.calibration import calibration_error, fit_temperature
+    from mario.evaluation.choosing import Selection, rank_me, select
+    from mario.evaluation.controls import CONTROLS, controls
     from mario.evaluation.metrics import METRICS, Metric, score
     from mario.evaluation.optimum import logistic_optimum
     from mario.evaluation.probe import LiblinearProbe, LinearProbe, LogisticProbe, Probe
     from mario.evaluation.scoring import SETS, evaluate, evaluate_many, predict, report
-    from mario.evaluation.selection import ALLOWED_FOR_CLAIMS, RULES, select
+    from mario.evaluation.selection import ALLOWED_FOR_CLAIMS, RULES, select_checkpoint
 
 __all__ = [
     "ALLOWED_FOR_CLAIMS",
+    "CONTROLS",
     "METRICS",
     "RULES",
     "SETS",
@@ -28,16 +31,20 @@ __all__ = [
     "LogisticProbe",
     "Metric",
     "Probe",
+    "Selection",
     "calibration_error",
+    "controls",
     "evaluate",
     "evaluate_many",
     "fit_temperature",
     "invariance",
     "logistic_optimum",
     "predict",
+    "rank_me",
     "report",
     "score",
     "select",
+    "select_checkpoint",
 ]
 
 _HOME = {
@@ -60,7 +67,12 @@ _HOME = {
     "report": "mario.evaluation.scoring",
     "ALLOWED_FOR_CLAIMS": "mario.evaluation.selection",
     "RULES": "mario.evaluation.selection",
-    "select": "mario.evaluation.selection",
+    "select_checkpoint": "mario.evaluation.selection",
+    "Selection": "mario.evaluation.choosing",
+    "select": "mario.evaluation.choosing",
+    "CONTROLS": "mario.evaluation.controls",
+    "controls": "mario.evaluation.controls",
+    "rank_me": "mario.evaluation.choosing",
 }
 
 __getattr__, __dir__ = lazy(__name__, _HOME)

@@ -11,7 +11,7 @@ from mario.errors import MarioError
 from mario.evaluation.calibration import calibration_error, fit_temperature
 from mario.evaluation.metrics import is_defined, score
 from mario.evaluation.probe import Chosen, LinearProbe, LogisticProbe, Probe
-from mario.evaluation.selection import ALLOWED_FOR_CLAIMS, RULES, select
+from mario.evaluation.selection import ALLOWED_FOR_CLAIMS, RULES, select_checkpoint
 from mario.graphs import BlockMatrix, check_graph
 from mario.graphs.paging import count_not_finite
 from mario.graphs.rules import PARTS
@@ -24,7 +24,9 @@ CHOSEN_ON = {name: "ood_val" if name.startswith("ood") else "id_val" for name in
 """The validation set on which the penalty of the probe is chosen that scores a set, if one is chosen."""
 
 
-def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int = 0) -> dict[str, float]:
+def evaluate(
+    model: Method, data: Data, *, probe: Probe | None = None, seed: int = 0, controls: bool = False
+) -> dict[str, Any]:
     """The score of ``model`` on every set that ``data`` has, by the metric of the dataset.
 
     The graph is embedded once, and a linear probe is trained on the training nodes. A supervised method is scored by
@@ -45,6 +47,8 @@ def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int
         data: A graph with ``y`` and ``train_mask``, and any of the other four masks.
         probe: :class:`LinearProbe` by default.
         seed: For the initial weights of the probe.
+        controls: Also score raw features, hops and an untrained encoder, under the key ``controls``, and warn if one
+            of them is better on validation while the domain can be read from the embeddings.
 
     Example:
         >>> import mario
@@ -56,9 +60,18 @@ def evaluate(model: Method, data: Data, *, probe: Probe | None = None, seed: int
     check_seed(seed, below=2**63)
     if model.supervised:
         logits = model.predict(data)  # type: ignore[operator]
-        return _scores(_calibrated(logits, data) if isinstance(probe, LogisticProbe) else {"": logits}, data)
-    z = model.blocks(data) if isinstance(probe, LogisticProbe) else model.transform(data)
-    return _scores(_predict(z, data, probe, classes, seed), data)
+        found = _calibrated(logits, data) if isinstance(probe, LogisticProbe) else {"": logits}
+    else:
+        z = model.blocks(data) if isinstance(probe, LogisticProbe) else model.transform(data)
+        found = _predict(z, data, probe, classes, seed)
+    scores: dict[str, Any] = _scores(found, data)
+    if controls:
+        from mario.evaluation.controls import controls as score_controls, warn_if_beaten
+
+        beside = score_controls(data, like=model, probe=probe, seed=seed)
+        warn_if_beaten(model, data, scores, beside)
+        scores["controls"] = beside
+    return scores
 
 
 def evaluate_many(
@@ -231,7 +244,7 @@ def report(curve: Sequence[Mapping[str, Any]], groups: Sequence[str] = ()) -> di
     for rule, key in RULES.items():
         shown = {"id_val", "ood_val"} if rule in ALLOWED_FOR_CLAIMS else {key}
         if key is None or all(key in scores for scores in curve):
-            chosen[rule] = curve[select(rule, [{k: v for k, v in s.items() if k in shown} for s in curve])]
+            chosen[rule] = curve[select_checkpoint(rule, [{k: v for k, v in s.items() if k in shown} for s in curve])]
     found: dict[str, Any] = {}
     rules = {}
     for name, rule, column in (

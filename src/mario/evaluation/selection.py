@@ -10,7 +10,7 @@ RULES: dict[str, str | None] = {"id_val": "id_val", "ood_val": "ood_val", "last"
 ALLOWED_FOR_CLAIMS = ("id_val", "ood_val", "last")
 
 
-def select(rule: str, scores: Sequence[Mapping[str, float]]) -> int:
+def select_checkpoint(rule: str, scores: Sequence[Mapping[str, float]]) -> int:
     """The position of the checkpoint that ``rule`` chooses; the earliest one if several are best.
 
     Args:
@@ -18,7 +18,7 @@ def select(rule: str, scores: Sequence[Mapping[str, float]]) -> int:
         scores: For each checkpoint the scores that the rule may use. Pass no others: only ``oracle`` gets test scores.
 
     Example:
-        >>> select("ood_val", [{"ood_val": 0.5}, {"ood_val": 0.7}, {"ood_val": 0.7}])
+        >>> select_checkpoint("ood_val", [{"ood_val": 0.5}, {"ood_val": 0.7}, {"ood_val": 0.7}])
         1
     """
     if rule not in RULES:

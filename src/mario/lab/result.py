@@ -125,7 +125,7 @@ class RunResult:
 
     def chosen_step(self, score: str) -> int | None:
         """The step of the checkpoint that ``score``, such as ``"ood_test"``, is from."""
-        from mario.evaluation.selection import RULES, select
+        from mario.evaluation.selection import RULES, select_checkpoint
 
         rule = self.scores.chosen_on.get(score)
         if rule is None:
@@ -133,7 +133,7 @@ class RunResult:
         if rule not in RULES:
             raise MarioError(f"selection rule must be one of {', '.join(RULES)}, got '{rule}'")
         seen = [{key: value for key, value in point.scores.items() if key == RULES[rule]} for point in self.curve]
-        return self.curve[select(rule, seen)].step
+        return self.curve[select_checkpoint(rule, seen)].step
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``result.json``."""

@@ -41,7 +41,7 @@ def readability(block: Block, domain: Tensor, *, seed: int = 0) -> float | None:
     known = (domain >= 0).nonzero().view(-1)
     # A stream of its own: the permutation of the plain seed may be the one that the graph was split by.
     order = known[torch.randperm(len(known), generator=stream(seed, 0, 0, READABILITY))[:SAMPLE]]
-    labels = _binned(domain[order]).numpy()
+    labels = binned(domain[order]).numpy()
     half = len(order) // 2
     learned, scored = labels[:half], labels[half:]
     if len(np.unique(learned)) < 2 or len(np.unique(scored)) < 2:
@@ -60,7 +60,13 @@ def readability(block: Block, domain: Tensor, *, seed: int = 0) -> float | None:
     return max(0.0, (accuracy - chance) / (1 - chance))
 
 
-def _binned(domain: Tensor) -> Tensor:
+def binned(domain: Tensor) -> Tensor:
+    """Groups of nodes, counted from 0: the domains, or if these are more than ``MOST``, ``BINS`` of neighboring ids.
+
+    Example:
+        >>> binned(torch.tensor([1999, 2005, 1999]))
+        tensor([0, 1, 0])
+    """
     index: Tensor
     found, index, counts = domain.unique(return_inverse=True, return_counts=True)
     if len(found) > MOST:

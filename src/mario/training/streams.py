@@ -4,7 +4,7 @@ import hashlib
 
 import torch
 
-BATCH, STEP, DIAGNOSTICS, PRE_SAMPLES, READABILITY = range(5)
+BATCH, STEP, DIAGNOSTICS, PRE_SAMPLES, READABILITY, SELECTION = range(6)
 
 
 def stream(seed: int, step: int, rank: int, purpose: int) -> torch.Generator:
