@@ -135,3 +135,63 @@ def test_of_a_set_of_graphs_training_sees_the_training_graphs(setting: str) -> N
     assert seen.train_mask.tolist() == [True, True]
     assert seen.n_id.tolist() == [0, 1, 4, 5]
     assert not HIDDEN & set(seen.keys())
+
+
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_training_domains_are_all_nodes_outside_the_ood_parts(shift: str) -> None:
+    data = load_dataset("good-cbas", shift=shift)
+    data.edge_weight = torch.arange(data.num_edges) + 1.0
+    seen = training_graph(data, sees="training domains")
+    shown = ~(data.ood_val_mask | data.ood_test_mask)
+    assert torch.equal(shown, data.train_mask | data.id_val_mask | data.id_test_mask)
+    assert torch.equal(seen.n_id, shown.nonzero().view(-1))
+    assert torch.equal(seen.x, data.x[shown])
+    between = shown[data.edge_index].all(dim=0)
+    assert 0 < int(between.sum()) < data.num_edges
+    assert torch.equal(seen.n_id[seen.edge_index], data.edge_index[:, between])
+    assert torch.equal(seen.edge_weight, data.edge_weight[between])
+    assert torch.equal(seen.train_mask, data.train_mask[shown])
+    assert torch.equal(seen.y >= 0, seen.train_mask)
+    assert not HIDDEN & set(seen.keys())
+
+
+def unlabeled() -> Data:
+    """One node of each part, and two in none: of the training domain 0 and of the domain 7."""
+    masks = {f"{part}_mask": torch.arange(7) == i for i, part in enumerate(PARTS)}
+    domain_id = torch.tensor([0, 0, 0, 0, 0, 0, 7])
+    return Data(x=torch.eye(7), edge_index=torch.tensor([[0, 5, 6], [5, 6, 0]]), domain_id=domain_id, **masks)
+
+
+def test_nodes_in_no_part_are_seen_if_their_domain_has_training_nodes() -> None:
+    data = unlabeled()
+    seen = training_graph(data, sees="training domains")
+    assert seen.n_id.tolist() == [0, 1, 2, 5], "ood_val and ood_test are left out although their domain trains"
+    assert seen.edge_index.tolist() == [[0], [3]]
+    del data.domain_id
+    assert training_graph(data, sees="training domains").n_id.tolist() == [0, 1, 2, 5, 6]
+    del data.ood_val_mask, data.ood_test_mask
+    data.domain_id = torch.tensor([0, 1, 1, 2, 2, 0, 7])
+    assert training_graph(data, sees="training domains").n_id.tolist() == [0, 1, 2, 5]
+
+
+def test_what_is_not_one_transductive_graph_is_seen_as_before() -> None:
+    inductive = load_dataset("good-cbas", setting="inductive")
+    assert torch.equal(training_graph(inductive, sees="training domains").n_id, training_graph(inductive).n_id)
+    many = Data(
+        x=torch.eye(4),
+        edge_index=torch.tensor([[0, 2], [1, 3]]),
+        batch=torch.tensor([0, 0, 1, 1]),
+        y=torch.tensor([0, 1]),
+        train_mask=torch.tensor([True, False]),
+        ood_test_mask=torch.tensor([False, True]),
+    )
+    assert training_graph(many, sees="training domains").n_id.tolist() == [0, 1]
+
+
+def test_training_domains_that_nothing_tells_of_are_an_error() -> None:
+    data = unlabeled()
+    del data.ood_val_mask, data.ood_test_mask, data.domain_id
+    with pytest.raises(MarioError, match=r"needs ood_val_mask, ood_test_mask or domain_id.*use sees='all'"):
+        training_graph(data, sees="training domains")
+    with pytest.raises(MarioError, match="unknown sees 'train'; use one of all, training domains"):
+        training_graph(data, sees="train")

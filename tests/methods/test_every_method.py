@@ -209,6 +209,17 @@ class TestEveryMethod:
             assert torch.equal(a, b), f"{key} depends on nodes that are not for training"
         assert model.transform(data).shape[0] == rows(data)
 
+    def test_nodes_of_other_domains_change_nothing_if_it_sees_the_training_domains(self, trial: Trial) -> None:
+        data = trial.data()
+        out = torch.stack([data[key] for key in ("ood_val_mask", "ood_test_mask") if key in data]).any(0)
+        changed = copy.copy(data)
+        changed.x = torch.where((out if trial.level == "node" else out[data.batch]).unsqueeze(1), 5.0, data.x)
+        settings = {"epochs": 1, "sees": "training domains"}
+        model, other = trial.make(**settings).fit(data), trial.make(**settings).fit(changed)
+        for (key, a), (_, b) in zip(model.state_dict().items(), other.state_dict().items(), strict=True):
+            assert torch.equal(a, b), f"{key} depends on nodes of other domains"
+        assert model.transform(data).shape[0] == rows(data)
+
     @pytest.mark.parametrize("labels", ["shuffled", "absent"])
     def test_labels_outside_training_change_nothing(self, trial: Trial, labels: str) -> None:
         data = trial.data()

@@ -8,6 +8,8 @@ from mario.errors import MarioError, nearest
 PARTS = ("train", "id_val", "id_test", "ood_val", "ood_test")
 SHIFTS = ("covariate", "concept", "no_shift")
 SETTINGS = ("transductive", "inductive")
+SEES = ("all", "training domains")
+"""Which nodes training sees in the transductive setting."""
 EDGE_DATA = ("edge_weight", "edge_attr")
 """What a graph may know of its edges besides their ends."""
 

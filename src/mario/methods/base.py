@@ -23,7 +23,7 @@ from mario.errors import MarioError
 from mario.graphs import Block, BlockMatrix, check_graph, training_graph
 from mario.graphs.paging import count_not_finite, mapping_of, release
 from mario.graphs.remembered import forget
-from mario.graphs.rules import EDGE_DATA
+from mario.graphs.rules import EDGE_DATA, SEES
 from mario.graphs.samplers import Clusters, FullGraph, Neighbors, RandomWalk, Sampler
 from mario.methods.parts import described, fresh
 from mario.methods.progress import with_progress
@@ -70,6 +70,7 @@ class Method(WithSettings, nn.Module):
     roots: int = setting(1000, low=1, help="roots of random walks, seeds of neighbor sampling, or about the nodes of the clusters in a batch")
     precision: str = setting("float32", choices=("float32", "bfloat16"), help="of the products in a training step; bfloat16 is faster on hardware that supports it")
     compiled: bool = setting(False, help="compile the row-wise parts of our own encoders and projectors with torch.compile; needs a C++ compiler")
+    sees: str = setting("all", choices=SEES, help="nodes that training sees in the transductive setting: all, or those of the training domains, which are in no OOD part")
     # fmt: on
 
     description: ClassVar[str] = ""
@@ -177,7 +178,9 @@ class Method(WithSettings, nn.Module):
 
     def see(self, data: Data) -> Data:
         """What training may see of ``data``: no labels that it must not know, no edge data that it does not use."""
-        graph = in_default_type(training_graph(data) if "train_mask" in data else bare_graph(data))
+        if "train_mask" not in data and self.sees != "all":
+            raise MarioError(f"sees='{self.sees}' needs train_mask, which the graph lacks: use sees='all'")
+        graph = in_default_type(training_graph(data, sees=self.sees) if "train_mask" in data else bare_graph(data))
         if not self.supervised and "y" in graph:
             del graph.y
         unused = [name for name in EDGE_DATA if name in data and not self.uses(name)]
