@@ -172,6 +172,26 @@ def test_too_many_threads_are_refused(call: Call) -> None:
     assert "'--threads': Input should be less than or equal to" in err
 
 
+def test_too_little_memory_is_said(tmp_path: Path) -> None:
+    program = (
+        "import resource, sys\n"
+        "from mario.cli import main\n"
+        "import mario.lab.runs.worker, mario.cli.tracking\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, used + 2**28))\n"
+        "sys.argv = ['mario', *sys.argv[1:]]\n"
+        "main()\n"
+    )
+    words = ("run", "good-cbas", "--method", "grace", "--set", "hidden_channels=5000", "--set", "epochs=1", "-q")
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert ended.returncode == 1, ended.stderr
+    assert "mario: error: not enough memory (" in ended.stderr
+    assert "a smaller roots or hidden_channels needs less" in ended.stderr
+    assert "bug" not in ended.stderr
+
+
 def test_a_disk_that_is_read_only(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(30, "Read-only file system", "runs")
