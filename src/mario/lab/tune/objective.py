@@ -15,7 +15,7 @@ from mario.errors import MarioError, RunFailedError
 from mario.files import write_text
 from mario.lab.runs import store
 from mario.lab.runs.execute import execute
-from mario.lab.runs.lock import HeldError
+from mario.lab.runs.lock import HeldError, alone_in
 from mario.lab.runs.worker import disk_is_full
 from mario.lab.spec import RunSpec
 from mario.lab.tune.plan import Tuning
@@ -122,7 +122,7 @@ class Objective:
                 time.sleep(1.0)
             except Exception as error:
                 if not disk_is_full(error):
-                    with suppress(MarioError):
+                    with suppress(MarioError, OSError), alone_in(folder):
                         write_text(folder / "error.txt", traceback.format_exc())
                 raise
 
