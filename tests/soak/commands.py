@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 # How often each kind of process is killed, and by which signal.
-KINDS = {"worker": 75, "command": 15, "fork server": 8, "resource tracker": 2}
+KINDS = {"worker": 94, "command": 4, "fork server": 1, "resource tracker": 1}
 SIGNALS = {
     "worker": {signal.SIGKILL: 6, signal.SIGTERM: 3, signal.SIGINT: 1},
     "command": {signal.SIGKILL: 4, signal.SIGTERM: 2, signal.SIGINT: 4},
@@ -104,13 +104,11 @@ def processes(commands: list[Command]) -> list[Process]:
 
 def kill_one(commands: list[Command], kills: Counter[str], draw: random.Random) -> None:
     """Kill a process of a kind, by a signal, all drawn at random."""
-    there = [p for p in processes(commands) if not (p.kind == "command" and p.command.steady)]
-    kinds = {process.kind for process in there} & KINDS.keys()
-    if not kinds:
+    kind = draw.choices(list(KINDS), list(KINDS.values()))[0]
+    there = [p for p in processes(commands) if p.kind == kind and not (kind == "command" and p.command.steady)]
+    if not there:
         return
-    names = sorted(kinds)
-    kind = draw.choices(names, [KINDS[name] for name in names])[0]
-    victim = draw.choice([process for process in there if process.kind == kind])
+    victim = draw.choice(there)
     number = draw.choices(list(SIGNALS[kind]), list(SIGNALS[kind].values()))[0]
     with suppress(ProcessLookupError):
         os.kill(victim.pid, number)

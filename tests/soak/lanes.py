@@ -209,7 +209,7 @@ class Reproduce(Lane):
 
     def check(self) -> None:
         runs = self.folder / "runs"
-        there = {path.name for path in runs.iterdir() if path.is_dir() and path.name != "pictures"}
+        there = {path.name for path in runs.iterdir() if path.is_dir() and path.name not in ("pictures", "plans")}
         if there != self.expected.keys():
             self.fault(f"folders: {sorted(there ^ self.expected.keys())}")
         for name, expected in self.expected.items():
