@@ -208,6 +208,53 @@ def test_torchruns_signal_to_end_is_told_as_well(tmp_path: Path) -> None:
         assert f"rank lost at step 7: rank {rank} of 2 was told to end, as torchrun does when another" in said
 
 
+CLEANING_UP = """
+import os, signal, time, torch
+from mario import ranks
+with ranks.running():
+    ranks.sum_(torch.ones(1))
+    if ranks.rank() == 1:
+        os._exit(0)
+    try:
+        try:
+            with ranks.telling(lambda: "at step 7"):
+                ranks.sum_(torch.ones(1))
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.1)
+    except ranks.RankLostError as error:
+        print(error)
+"""
+
+
+def test_torchruns_signal_does_not_replace_the_error_of_a_rank_that_cleans_up(tmp_path: Path) -> None:
+    (tmp_path / "cleaning.py").write_text(CLEANING_UP)
+    _, said = torchrun(tmp_path / "cleaning.py")
+    assert "rank lost at step 7: rank 0 of 2 lost the connection to another (" in said
+
+
+BETWEEN_EPOCHS = """
+import os, signal, time
+from mario import ranks
+def epochs():
+    with ranks.telling(lambda: "at step 7"):
+        yield
+with ranks.running():
+    try:
+        for _ in epochs():
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+    except ranks.RankLostError as error:
+        print(error)
+"""
+
+
+def test_a_rank_that_is_told_to_end_between_two_epochs_says_where(tmp_path: Path) -> None:
+    (tmp_path / "between.py").write_text(BETWEEN_EPOCHS)
+    _, said = torchrun(tmp_path / "between.py")
+    assert said.count("rank lost at step 7: rank") == 2, said
+
+
 def test_a_job_that_cannot_be_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "nowhere"}
     for name, value in environment.items():

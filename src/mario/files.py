@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import sys
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,9 +21,6 @@ NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.E
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-_UNLOCKED = ("settings.json", "error.txt")  # files of a run that are also written by processes without its lock
-_SECONDS_TO_WRITE = 60.0
 
 
 def cache_folder() -> Path:
@@ -46,7 +42,7 @@ def write_whole(path: Path, write: Callable[[str], None]) -> None:
     If anything fails, for example because the disk is full, the previous file at ``path`` remains. The mode follows the
     umask. A kill leaves the temporary file, which :func:`remove_parts` removes.
     """
-    name = None
+    name, renamed = None, False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = str(path.parent / f".{path.name}.{uuid.uuid4().hex}.part")
@@ -56,32 +52,38 @@ def write_whole(path: Path, write: Callable[[str], None]) -> None:
         with open(name, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(name, path)
+        renamed = True
         _flush_folder(path.parent)
     except (OSError, SafetensorError) as error:  # safetensors has an error of its own for a full disk
         reason = getattr(error, "strerror", None) or error
-        raise RunFailedError(f"cannot write {path}: {reason}; the previous file is kept") from error
+        kept = "the new file is there but may not survive a power failure" if renamed else "the previous file is kept"
+        raise RunFailedError(f"cannot write {path}: {reason}; {kept}") from error
     finally:
-        if name:
-            Path(name).unlink(missing_ok=True)  # exists only if something failed
+        if name and not renamed:
+            with suppress(OSError):
+                Path(name).unlink(missing_ok=True)
 
 
 def _flush_folder(folder: Path) -> None:
     """Make a rename in ``folder`` survive a power failure, where the system can do that."""
-    with suppress(OSError):
+    try:
         opened = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
+    except PermissionError:  # Windows, or a folder that may be written and not read
+        return
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EROFS):
+            raise
+    finally:
+        os.close(opened)
 
 
 def remove_parts(folder: Path) -> None:
     """Remove temporary files that killed processes left in ``folder``; for a process that holds its lock."""
     with suppress(OSError):
         for part in folder.glob(".*.part"):
-            unlocked = part.name[1:].startswith(_UNLOCKED)
-            if not unlocked or time.time() - part.stat().st_mtime > _SECONDS_TO_WRITE:
-                part.unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
 
 
 def write_tensors(path: Path, tensors: "Mapping[str, Tensor]", header: dict[str, str]) -> None:
@@ -117,7 +119,10 @@ def locked(path: Path, *, patience: float = 60.0) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
+        try:
+            lock.release()
+        except OSError as error:
+            raise RunFailedError(f"cannot unlock {path} with {name}: {error.strerror}") from error
 
 
 def append_line(path: Path, line: str) -> None:

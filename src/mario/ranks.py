@@ -37,6 +37,8 @@ _ANSWER = timedelta(seconds=1)
 _FEW, _SHORT = 4, 2**17
 # Seconds that this process waits for a message before it sleeps; `running` sets it.
 _awake = 0.0
+# Where this process is, innermost last; see `telling`.
+_places: list[Callable[[], str]] = []
 _ENVIRONMENT = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -44,7 +46,6 @@ class RankLostError(RunFailedError):
     """Another rank has died: the job cannot continue without it."""
 
     def __init__(self, detail: str, where: str = "") -> None:
-        self.detail = detail
         super().__init__(
             f"rank lost{where and f' {where}'}: {detail}. torchrun --max-restarts resumes from the checkpoint"
         )
@@ -257,11 +258,26 @@ def running(device: str = "auto", *, awake: float = 0.0) -> Iterator[None]:
 
 @contextmanager
 def telling(where: Callable[[], str]) -> Iterator[None]:
-    """Add ``where`` it was noticed, such as "at step 7", to the error for a lost rank."""
+    """Add ``where`` it was noticed, such as "at step 7", to the error for a lost rank; also while a generator waits."""
+    _places.append(where)
     try:
         yield
-    except RankLostError as error:
-        raise RankLostError(error.detail, where()) from error
+    finally:
+        _places.remove(where)
+
+
+def _lost(detail: str) -> RankLostError:
+    """The error for a lost rank. One message is enough: torchrun's signal is ignored from now on.
+
+    It may come at any moment, and must not replace this error while the process cleans up.
+    """
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is _end:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    return RankLostError(f"rank {rank()} of {size()} {detail}", _places[-1]() if _places else "")
+
+
+def _end(*_: object) -> None:
+    raise _lost("was told to end, as torchrun does when another has failed")
 
 
 @contextmanager
@@ -270,12 +286,7 @@ def _ending_in_words() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    def end(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise RankLostError(f"rank {rank()} of {size()} was told to end, as torchrun does when another has failed")
-
-    before = signal.signal(signal.SIGTERM, end)
+    before = signal.signal(signal.SIGTERM, _end)
     try:
         yield
     except BaseException:
@@ -341,7 +352,7 @@ def _noticing_loss() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # gloo's own errors have no type of their own
-        raise RankLostError(f"rank {rank()} of {size()} lost the connection to another ({_line(error)})") from error
+        raise _lost(f"lost the connection to another ({_line(error)})") from error
 
 
 def _line(error: Exception) -> str:

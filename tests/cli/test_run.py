@@ -155,7 +155,7 @@ def test_a_rank_that_is_killed_stops_the_job_and_a_restart_ends_with_the_same_bi
     again = torchrun("killed", 20, "--max-restarts", "1")
     again.join(timeout=120)
     assert again.exitcode == 0, spoken(tmp_path, 1)
-    assert len(re.findall(lost, spoken(tmp_path, 1))) == 1
+    assert len(re.findall(lost, spoken(tmp_path, 1))) == 1, spoken(tmp_path, 1)
     same = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
     assert same[0] == same[1]
     results = [json.loads((tmp_path / name / "result.json").read_text()) for name in ("whole", "killed")]

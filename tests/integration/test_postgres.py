@@ -1,13 +1,10 @@
 """One study of `mario tune` in a real PostgreSQL, shared by two commands as if on two machines."""
 
-import os
-import pwd
-import shutil
-import socket
 import subprocess
 import sys
-import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,10 +14,10 @@ from mario.errors import RunFailedError
 from mario.lab.case import Case
 from mario.lab.tune.plan import Tuning
 from mario.lab.tune.study import counted, open_study
+from postgres import PASSWORD, USER, Postgres, initdb, running
 
 pytestmark = pytest.mark.timeout(900)  # seconds where nothing else runs, and many times that where much does
 
-USER, PASSWORD = "mario", "open-sesame"
 GIVEN = {
     "hidden_channels": 16,
     "num_layers": 1,
@@ -34,45 +31,17 @@ TRIALS = 10
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """The address of a PostgreSQL on loopback that has its files in a folder of its own and ends with the tests."""
+def postgres() -> Iterator[Postgres]:
     pytest.importorskip("psycopg", reason="psycopg is not installed: make integration does")
-    initdb = max(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), default=shutil.which("initdb"))
-    if initdb is None:
+    if initdb() is None:
         pytest.skip("PostgreSQL is not installed: tests/integration/install.sh does, as root")
-    as_user: list[str] = []
-    folder = Path(tempfile.mkdtemp(prefix="mario-postgres-", dir="/tmp"))  # one that its user can get to
-    if os.geteuid() == 0:  # which PostgreSQL refuses to be
-        owner = pwd.getpwnam("postgres")
-        os.chown(folder, owner.pw_uid, owner.pw_gid)
-        as_user = ["runuser", "-u", "postgres", "--"]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    data = folder / "data"
+    with running() as server:
+        yield server
 
-    def call(name: str, *words: str) -> None:
-        done = subprocess.run(
-            [*as_user, str(Path(initdb).with_name(name)), *words],
-            capture_output=True,
-            text=True,
-            cwd=folder,
-            timeout=120,
-        )
-        assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
 
-    (folder / "password").write_text(PASSWORD)
-    try:
-        words = ["--username", USER, "--pwfile", str(folder / "password"), "--auth", "scram-sha-256", "--no-sync"]
-        call("initdb", "--pgdata", str(data), *words, "--no-instructions")
-        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-        call("pg_ctl", "--pgdata", str(data), "--log", str(folder / "log"), "--options", options, "--wait", "start")
-        try:
-            yield f"127.0.0.1:{port}/postgres"
-        finally:
-            call("pg_ctl", "--pgdata", str(data), "--mode", "immediate", "--wait", "stop")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+@pytest.fixture
+def server(postgres: Postgres) -> str:
+    return postgres.address
 
 
 def plan(url: str, folder: Path) -> Tuning:
@@ -131,6 +100,47 @@ def test_two_commands_share_a_study(server: str, tmp_path: Path) -> None:
 
 def _value(trial: FrozenTrial) -> float:
     return trial.value or 0.0
+
+
+def test_a_database_that_is_killed_loses_no_trial(postgres: Postgres, tmp_path: Path) -> None:
+    words = ["tune", "good-cbas", "--method", "grace", "--shift", "concept", "--only", "lr", "--trials", "4"]
+    words += ["--workers", "1", "--storage", postgres.url, "--study-name", "killed"]
+    words += [word for name, value in GIVEN.items() for word in ("--set", f"{name}={value}")]
+    command = [sys.executable, "-m", "mario", *words]
+    tuning = Tuning.plan(
+        Case.find("good-cbas", shift="concept"),
+        "grace",
+        given=GIVEN,
+        only=["lr"],
+        trials=4,
+        name="killed",
+        storage=postgres.url,
+        folder=tmp_path / "runs",
+    )
+    study = open_study(tuning)
+    first = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        while not (before := {t.number: t.value for t in study.get_trials() if t.state == TrialState.COMPLETE}):
+            assert first.poll() is None, first.communicate()
+            time.sleep(0.1)
+        postgres.kill()
+        said = first.communicate(timeout=300)[1]
+    finally:
+        first.kill()
+        with suppress(AssertionError):  # it is running already
+            postgres.start()
+    assert first.returncode == 1, said
+    errors = [line for line in said.splitlines() if line.startswith("mario: error: ")]
+    assert len(errors) == 1, said
+    assert "storage postgresql" in errors[0]
+    assert PASSWORD not in said
+    assert "Traceback" not in said
+
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert again.returncode == 0, again.stderr
+    trials = counted(study.get_trials())
+    assert [trial.state for trial in trials] == [TrialState.COMPLETE] * 4
+    assert before.items() <= {trial.number: trial.value for trial in trials}.items()
 
 
 def test_a_wrong_password_and_a_silent_port_are_told_without_the_password(server: str, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from mario.errors import MarioError
 from mario.training import Checkpoint
+from mario.training.checkpoint import remove_old
 
 
 class Net(nn.Module):
@@ -90,6 +91,13 @@ def test_the_newest_two_are_kept(tmp_path: Path) -> None:
     for step in (5, 50, 1000, 999_999):
         saved(step, tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["000001000.safetensors", "000999999.safetensors"]
+
+
+def test_old_ones_are_removed_and_newer_ones_are_not(tmp_path: Path) -> None:
+    for step in (5, 50, 1000, 999_999):
+        (tmp_path / f"{step:09d}.safetensors").touch()
+    remove_old(tmp_path, 1000)  # the newest cannot be read
+    assert sorted(int(file.stem) for file in tmp_path.iterdir()) == [50, 1000, 999_999]
 
 
 def test_no_folder_and_an_empty_one_hold_no_checkpoint(tmp_path: Path) -> None:

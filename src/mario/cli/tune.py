@@ -87,6 +87,7 @@ def tune(
     from mario.lab.anonymous import ask
     from mario.lab.case import Case
     from mario.lab.tune.plan import Tuning
+    from mario.lab.tune.storage import failing_in_words
 
     case = Case.find(dataset, domain=domain, shift=shift, setting=setting)
     if anonymous:
@@ -115,8 +116,9 @@ def tune(
         raise MarioError(f"cannot write {out}: {out.parent} is not a folder")
     console = Console(quiet=quiet, highlight=False, markup=False, soft_wrap=True)
     _announce(console, tuning)
-    _search(console, tuning, workers=workers, timeout=timeout, retry=retry_failed)
-    _conclude(console, tuning, out)
+    with failing_in_words(tuning.storage):
+        _search(console, tuning, workers=workers, timeout=timeout, retry=retry_failed)
+        _conclude(console, tuning, out)
 
 
 def _announce(console: "Console", tuning: "Tuning") -> None:

@@ -63,11 +63,10 @@ class Checkpoint:
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
     def save(self, folder: Path) -> None:
-        """Write ``folder/STEP.safetensors``, then remove all but the newest two."""
+        """Write ``folder/STEP.safetensors``, then remove older ones, except the last."""
         position = {"format": FORMAT, "step": self.step, "records": self.records, "extra": self.extra}
         write_tensors(folder / f"{self.step:09d}.safetensors", self.tensors, {"mario": json.dumps(position)})
-        for old in checkpoint_files(folder)[:-2]:
-            old.unlink(missing_ok=True)
+        remove_old(folder, self.step)
         remove_parts(folder)
 
     @classmethod
@@ -92,6 +91,12 @@ class Checkpoint:
                 "no checkpoint can be read (" + "; ".join(faults) + f"). Remove {folder} to start this run again"
             )
         return None
+
+
+def remove_old(folder: Path, step: int) -> None:
+    """Remove the checkpoints before ``step``, except the last of them."""
+    for old in [file for file in checkpoint_files(folder) if int(file.stem) < step][:-1]:
+        old.unlink(missing_ok=True)
 
 
 def checkpoint_files(folder: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from mario import ranks
 from mario.errors import MarioError
-from mario.training.checkpoint import Checkpoint
+from mario.training.checkpoint import Checkpoint, remove_old
 
 
 @dataclass
@@ -133,6 +133,7 @@ def _read(folder: Path, identity: dict[str, Any] | None) -> Checkpoint | None:
             f"{folder} holds a checkpoint of another training: {', '.join(changes[:3])}. "
             "Choose another folder or remove this one"
         )
+    remove_old(folder / "checkpoint", found.step)  # a kill may have come before that
     return found
 
 

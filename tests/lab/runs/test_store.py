@@ -154,6 +154,40 @@ def test_several_processes_that_look_do_not_see_each_other_as_holders(folder: Pa
         assert set(pool.map(lock.holder, [folder] * 200)) == {""}
 
 
+def test_processes_that_look_slowly_are_no_holders_and_hold_nobody_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine with too much to do: a process that looks may be put aside while it has the lock."""
+    flock = fcntl.flock
+
+    def slow(number: int, operation: int) -> None:
+        flock(number, operation)
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.5)
+
+    with lock.alone_in(folder):
+        pass
+    monkeypatch.setattr(fcntl, "flock", slow)
+    with ThreadPoolExecutor(4) as pool:
+        looks = [pool.submit(lock.holder, folder) for _ in range(4)]
+        time.sleep(0.1)
+        with lock.alone_in(folder, patience=0.05):
+            pass
+        assert [look.result() for look in looks] == [""] * 4
+
+
+def test_what_a_kill_left_in_a_run_that_is_done_is_removed(folder: Path) -> None:
+    put(folder, "result.json", RESULT)
+    before = sorted(path.name for path in folder.iterdir())
+    for name in (".holder", "attempt.json", "error.txt", ".holder.1f.part"):
+        put(folder, name, "of a process that is gone")
+    with lock.alone_in(folder):
+        store.tidy(folder)
+        assert (folder / "attempt.json").exists(), "somebody is at work"
+    store.tidy(folder)
+    assert sorted(path.name for path in folder.iterdir()) == [".lock", *before]
+
+
 def test_a_filesystem_without_locks_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))

@@ -247,6 +247,30 @@ def test_a_lost_trial_is_tried_again_but_not_for_ever(tmp_path: Path, curves: di
     database.close()
 
 
+def test_a_trial_whose_worker_was_killed_before_it_could_queue_it_again_is_not_lost(
+    tmp_path: Path, curves: dict[Any, list[float]]
+) -> None:
+    tuning = plan(tmp_path, trials=2, heartbeat=1)
+    study = open_study(tuning)
+    work(tuning)
+    last = trials_of(tuning)[-1]
+    with sqlite3.connect(tmp_path / "tune" / f"{tuning.name}.db") as database:
+        database.execute("update trials set state = 'FAIL' where trial_id = (select max(trial_id) from trials)")
+    database.close()
+    assert [trial.number for trial in trials_of(tuning)] == [0], "the study is not complete"
+    assert study_module.progress_of(study, 2).done == 1
+    work(tuning)
+    assert [(trial.number, trial.state) for trial in trials_of(tuning)] == [
+        (0, TrialState.COMPLETE),
+        (2, TrialState.COMPLETE),
+    ]
+    assert trials_of(tuning)[1].params == last.params
+    # The process was not dead but very slow: the same trial is queued twice and counts once.
+    study_module.queue_again(study, last, lost=0)
+    work(plan(tmp_path, trials=3, heartbeat=1))
+    assert [trial.number for trial in trials_of(tuning)] == [0, 2, 4]
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_a_worker_that_was_taken_for_dead_takes_up_other_trials(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool

@@ -14,6 +14,7 @@ from mario.lab.launch.progress import LaunchProgress, Pace, Task, progress_of, r
 from mario.lab.runs import store
 from mario.lab.runs.attempt import Ending, blame, end_attempt, newest_checkpoint, note_signal
 from mario.lab.runs.job import Job
+from mario.lab.runs.lock import HeldError, alone_in
 from mario.lab.runs.processes import context, one_thread
 
 LOOK_EVERY = 0.2  # seconds, at the processes of this launch
@@ -114,6 +115,10 @@ def _ended(task: Task, process: BaseProcess, folder: Path, pace: Pace) -> None:
     # Killed or terminated. Once may be an accident.
     checkpoint = newest_checkpoint(task.folder)
     if task.interrupted_at == checkpoint:
-        task.state = store.FAILED
-        task.reason = blame(task.folder, checkpoint, -code if code and code < 0 else None)
+        try:
+            with alone_in(task.folder):
+                task.reason = blame(task.folder, checkpoint, -code if code and code < 0 else None)
+                task.state = store.FAILED
+        except HeldError:
+            task.look(pace)  # another process has taken it over
     task.interrupted_at = checkpoint

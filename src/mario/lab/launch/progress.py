@@ -81,6 +81,8 @@ def tasks_of(jobs: Iterable[Job], folder: Path, *, retry_failed: bool = False) -
             if retry_failed:
                 store.clear_for_retry(task.folder)
             task.look()
+            if task.state == store.DONE:
+                store.tidy(task.folder)
     return list(tasks.values())
 
 

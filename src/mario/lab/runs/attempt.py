@@ -9,6 +9,7 @@ from typing import Any
 
 from mario.errors import MarioError
 from mario.files import write_json, write_text
+from mario.lab.runs.lock import alone_in
 from mario.untrusted import read_json
 
 ATTEMPT = "attempt.json"
@@ -51,7 +52,7 @@ def newest_checkpoint(folder: Path) -> str:
 
 
 def blame(folder: Path, checkpoint: str, signal: int | None) -> str:
-    """Write ``error.txt`` for a run that was killed too often, and return its text."""
+    """Write ``error.txt`` for a run that was killed too often, and return its text; for the holder of the lock."""
     by = f" by signal {signal}" if signal else ""
     where = f"after step {int(checkpoint)}" if checkpoint.isdigit() else "before its first checkpoint"
     text = f"killed twice in a row{by} {where}; signal 9 may mean that memory ran out"
@@ -69,9 +70,10 @@ def end_attempt(folder: Path, pid: int) -> None:
 
 def note_signal(folder: Path, pid: int, signal: int) -> None:
     """Add the signal that killed process ``pid`` of this machine to its note."""
-    note = _read_of(folder, pid)
-    if note is not None:
-        with suppress(MarioError):  # a full disk
+    if _read_of(folder, pid) is None:
+        return
+    with suppress(MarioError, OSError), alone_in(folder):  # a full disk, or another process has taken over the run
+        if note := _read_of(folder, pid):
             write_json(folder / ATTEMPT, {**note, "signal": signal})
 
 

@@ -39,6 +39,8 @@ from mario.training import Epoch, pauses, train
 from mario.training.progress import numerics
 from mario.untrusted import read_json
 
+_CLAIM = 60.0  # seconds: a process that holds a folder without settings is about to write them
+
 
 def load_data(spec: RunSpec, root: Path | str | None = None, *, download: bool = True) -> Data:
     """The graph of a run: see :meth:`mario.lab.Case.load`."""
@@ -66,6 +68,7 @@ def execute(spec: RunSpec, data: Data, folder: Path, *, device: str = "auto") ->
             claim(spec, folder)
             if (folder / "result.json").exists():
                 check_data(folder, data)
+                store.tidy(folder)
                 return False
             held.enter_context(alone_in(folder))
             return not (folder / "result.json").exists()  # another process may have finished it in the meantime
@@ -196,9 +199,10 @@ def claim(spec: RunSpec, folder: Path) -> None:
     path = folder / "settings.json"
     if not path.exists():
         store.refuse_strangers(folder)
-    if not path.exists():  # nor did another process write it in the meantime
-        write_json(path, spec.to_dict())
-        return
+        with alone_in(folder, patience=_CLAIM):
+            if not path.exists():  # nor did another process write it in the meantime
+                write_json(path, spec.to_dict())
+                return
     there, asked = _flat(store.read_settings(folder)), _flat(spec)
     differing = sorted(k for k in there.keys() | asked.keys() if there.get(k) != asked.get(k))
     if differing:

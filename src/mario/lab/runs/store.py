@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mario.errors import MarioError
+from mario.files import remove_parts
 from mario.lab.result import RunResult
 from mario.lab.runs.attempt import ATTEMPT
-from mario.lab.runs.lock import HOLDER, alone_in, holder
+from mario.lab.runs.lock import HOLDER, HeldError, alone_in, holder
 from mario.lab.spec import RunSpec
 from mario.untrusted import open_file, read_json, safetensors_header
 
@@ -162,6 +163,17 @@ def set_aside_checkpoints(folder: Path) -> None:
         then = f"step {int(intact[-1].stem)}" if intact else "the start"
         named = ", ".join(faults.values())
         warnings.warn(f"damaged checkpoints in {folder}: {named}; continuing from {then}", stacklevel=2)
+
+
+def tidy(folder: Path) -> None:
+    """Remove what a process left in ``folder`` that was killed after it had written the result."""
+    with suppress(HeldError, OSError):
+        names = os.listdir(folder)
+        if any(name in (ATTEMPT, HOLDER, "error.txt") or name.endswith(".part") for name in names):
+            with alone_in(folder):  # which removes the name of the last holder
+                remove_parts(folder)
+                (folder / "error.txt").unlink(missing_ok=True)
+                (folder / ATTEMPT).unlink(missing_ok=True)
 
 
 def clear_for_retry(folder: Path) -> str:

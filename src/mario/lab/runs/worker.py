@@ -55,21 +55,33 @@ def carry_out(job: Job, folder: Path, root: Path | None) -> Ending:
             try:
                 for _ in proceed(job.spec, load_data(job.spec, root), folder, device="cpu"):
                     pass
-            except Exception:
+            except Exception as error:
                 end_attempt(folder, os.getpid())
-                raise
+                return _failed(job, folder, error)
             (folder / "error.txt").unlink(missing_ok=True)
             end_attempt(folder, os.getpid())
     except HeldError:
         return Ending.HELD
     except Exception as error:  # any error is recorded, and the other runs go on
-        if disk_is_full(error):
-            return Ending.FULL
-        with suppress(MarioError):
-            said = f"{job.name}\n\n{traceback.format_exc()}"
-            write_text(folder / "error.txt", anonymous.without_paths(said) if anonymous.wanted() else said)
-        return Ending.FAILED
+        try:
+            with alone_in(folder):
+                return _failed(job, folder, error)
+        except (MarioError, OSError):  # nothing can be written there
+            if disk_is_full(error):
+                return Ending.FULL
+            print(f"mario: {job.name}: {' '.join(str(error).split())}", file=sys.stderr)
+            return Ending.FAILED
     return Ending.DONE
+
+
+def _failed(job: Job, folder: Path, error: Exception) -> Ending:
+    """Record ``error`` in the folder, whose lock this process holds, unless the disk is full."""
+    if disk_is_full(error):
+        return Ending.FULL
+    with suppress(MarioError):
+        said = f"{job.name}\n\n{traceback.format_exc()}"
+        write_text(folder / "error.txt", anonymous.without_paths(said) if anonymous.wanted() else said)
+    return Ending.FAILED
 
 
 def disk_is_full(error: BaseException | None) -> bool:

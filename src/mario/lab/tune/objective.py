@@ -16,7 +16,7 @@ from mario.files import write_text
 from mario.lab import anonymous
 from mario.lab.runs import store
 from mario.lab.runs.execute import check_data, execute
-from mario.lab.runs.lock import HeldError
+from mario.lab.runs.lock import HeldError, alone_in
 from mario.lab.runs.worker import disk_is_full
 from mario.lab.spec import RunSpec
 from mario.lab.tune.plan import Tuning
@@ -125,7 +125,7 @@ class Objective:
                 time.sleep(1.0)
             except Exception as error:
                 if not disk_is_full(error):
-                    with suppress(MarioError):
+                    with suppress(MarioError, OSError), alone_in(folder):
                         said = traceback.format_exc()
                         write_text(folder / "error.txt", anonymous.without_paths(said) if anonymous.wanted() else said)
                 raise

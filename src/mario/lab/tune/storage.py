@@ -3,8 +3,8 @@
 import re
 import time
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -110,6 +110,23 @@ def open_storage(
                 ) from None
             time.sleep(0.25 * attempt)
     raise AssertionError("unreachable")
+
+
+@contextmanager
+def failing_in_words(url: str) -> Iterator[None]:
+    """Turn errors of the database at ``url``, and what Optuna makes of them, into one :class:`RunFailedError`."""
+    try:
+        yield
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, sqlalchemy.exc.SQLAlchemyError):
+            cause = cause.__cause__ or cause.__context__
+        if cause is None or isinstance(error, MarioError):
+            raise
+        raise RunFailedError(
+            f"the storage {without_password(url)} failed: {_first_line(cause, hide=url)}; "
+            "repeat the same command to continue"
+        ) from error
 
 
 def _make_folder(url: str) -> None:

@@ -116,9 +116,31 @@ def checkpoints_of(spec: RunSpec) -> int:
 
 
 def counted(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-    """The trials that have started, without those that were replaced by another."""
-    replaced = {number for trial in trials for number in trial.user_attrs.get("instead_of", ())}
-    return [trial for trial in trials if trial.state != TrialState.WAITING and trial.number not in replaced]
+    """The trials that have started, without those that were replaced by another or are orphaned."""
+    gone = _replaced(trials) | {trial.number for trial in orphaned(trials)}
+    return [trial for trial in trials if trial.state != TrialState.WAITING and trial.number not in gone]
+
+
+def orphaned(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+    """Trials that are to be tried again and are not in the queue.
+
+    A trial is given up and queued again in two transactions. A process that is killed between them leaves an orphan.
+    """
+    replaced = _replaced(trials)
+    given_up = [trial for trial in trials if trial.state == TrialState.FAIL and "error" not in trial.user_attrs]
+    return [t for t in given_up if t.number not in replaced and t.user_attrs.get("lost", 0) < LOSSES]
+
+
+def _replaced(trials: Sequence[FrozenTrial]) -> set[int]:
+    """The numbers of trials that were queued again, and of those that were queued in place of the same trial."""
+    replaced: set[int] = set()
+    instead: dict[int, int] = {}
+    for trial in trials:
+        before = trial.user_attrs.get("instead_of", ())
+        replaced.update(before)
+        if before and instead.setdefault(before[-1], trial.number) != trial.number:
+            replaced.add(trial.number)
+    return replaced
 
 
 def queue_again(study: optuna.Study, trial: FrozenTrial, *, lost: int) -> None:

@@ -24,11 +24,13 @@ from mario.lab.process import return_freed_memory
 from mario.lab.runs.processes import after_parent, context, one_thread
 from mario.lab.tune.objective import Objective, SurplusError, TrialFailedError
 from mario.lab.tune.plan import Tuning
+from mario.lab.tune.storage import failing_in_words
 from mario.lab.tune.study import (
     TuneProgress,
     check_study_data,
     counted,
     open_study,
+    orphaned,
     progress_of,
     queue_again,
     requeue_lost,
@@ -45,13 +47,21 @@ def work(tuning: Tuning, until: float | None = None, objective: Objective | None
     A worker that waits for others takes over the trials that they lose. No trial starts after the clock time ``until``.
     An interrupted trial is queued again, and its runs continue from their checkpoints.
     """
+    with failing_in_words(tuning.storage):
+        _work(tuning, until, objective or Objective(tuning))
+
+
+def _work(tuning: Tuning, until: float | None, objective: Objective) -> None:
     study = open_study(tuning)
-    objective = objective or Objective(tuning)
+    orphans: dict[int, float] = {}
     while not objective.stop:
         _queue_lost(study, tuning)
-        trials = counted(study.get_trials(deepcopy=False))
         if until is not None and time.time() >= until:
             return
+        if _queue_orphans(study, tuning, orphans):
+            time.sleep(min(1.0, tuning.heartbeat))
+            continue
+        trials = counted(study.get_trials(deepcopy=False))
         if len(trials) >= tuning.trials:
             if not any(trial.state == TrialState.RUNNING for trial in trials):
                 return
@@ -80,6 +90,20 @@ def _queue_lost(study: optuna.Study, tuning: Tuning) -> None:
             with suppress(ValueError):  # another worker has seen it too
                 study.tell(trial.number, state=TrialState.FAIL)
                 requeue_lost(study, trial)
+
+
+def _queue_orphans(study: optuna.Study, tuning: Tuning, seen: dict[int, float]) -> bool:
+    """Queue trials again whose process was killed before it could; return whether some may still be alive.
+
+    ``seen`` is when this worker saw each of them first: clocks of other machines may be wrong.
+    """
+    waiting = False
+    for trial in orphaned(study.get_trials(deepcopy=False)):
+        if time.monotonic() - seen.setdefault(trial.number, time.monotonic()) > 6 * tuning.heartbeat:
+            requeue_lost(study, trial)
+        else:
+            waiting = True
+    return waiting
 
 
 def _queue_surplus(study: optuna.Study, trial: FrozenTrial) -> None:
@@ -129,6 +153,11 @@ def tune(tuning: Tuning, *, workers: int = 2, timeout: float | None = None) -> I
     Other processes, on this machine or others, may work on the same study: all of them end when it has its number of
     trials. After ``timeout`` seconds no trial starts; running trials finish.
     """
+    with failing_in_words(tuning.storage):
+        yield from _tune(tuning, workers, timeout)
+
+
+def _tune(tuning: Tuning, workers: int, timeout: float | None) -> Iterator[TuneProgress]:
     data = tuning.load(tuning.pairs[0][0])  # raise an error of the data once, not in every trial
     study = open_study(tuning)
     check_study_data(study, tuning, data)

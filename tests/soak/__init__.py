@@ -1,0 +1,1 @@
+"""Hours of kills: `make soak MINUTES=60`."""
