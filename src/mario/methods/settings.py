@@ -17,6 +17,15 @@ _KINDS = {
     str: "a word",
     tuple: "a list of whole numbers such as 150,300",
 }
+LARGEST = 1e30
+"""The largest size of a number; beyond, products in float32 overflow."""
+MOST = 2**63 - 1
+"""The largest size of a whole number: files hold 64 bits."""
+MOST_STEPS = 1000
+"""For settings that say how often a part of one training step is repeated."""
+MOST_CHANNELS = 10**6
+"""For settings that say how wide a layer is, or how large a batch."""
+MOST_PROTOTYPES = 10**5
 
 
 def setting(
@@ -71,7 +80,9 @@ def check_value(field: "dataclasses.Field[Any]", value: Any) -> Any:
         return value
     value = _as_declared(field, value)
     if facts.get("choices") and value not in facts["choices"]:
-        raise MarioError(f"{field.name} must be {_allowed(field)}, got '{value}'")
+        raise MarioError(f"{field.name} must be {_allowed(field)}, got {_shown(value)}")
+    if any(abs(number) > (MOST if isinstance(number, int) else LARGEST) for number in _numbers(value)):
+        raise MarioError(f"{field.name} must be at most {MOST if _kind(field) is not float else LARGEST} in size")
     if facts.get("low") is not None and value < facts["low"]:
         raise MarioError(f"{field.name} must be at least {facts['low']}, got {value}")
     if facts.get("high") is not None and value > facts["high"]:
@@ -94,6 +105,11 @@ def parse_setting(field: "dataclasses.Field[Any]", text: str) -> Any:
         raise MarioError(f"{field.name}={text}: that is not {_KINDS[kind]}") from None
 
 
+def _numbers(value: Any) -> list[int | float]:
+    parts = value if isinstance(value, tuple) else (value,)
+    return [part for part in parts if isinstance(part, int | float)]
+
+
 def _is_module_or_none(field: "dataclasses.Field[Any]", value: Any) -> bool:
     kinds = get_args(field.type) if isinstance(field.type, UnionType) else ()
     return (nn.Module in kinds and isinstance(value, nn.Module)) or (NoneType in kinds and value is None)
@@ -102,7 +118,7 @@ def _is_module_or_none(field: "dataclasses.Field[Any]", value: Any) -> bool:
 def _as_declared(field: "dataclasses.Field[Any]", value: Any) -> Any:
     kind = _kind(field)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        return float(value) if abs(value) <= LARGEST else value
     if kind is tuple and isinstance(value, list):
         value = tuple(value)
     wrong = MarioError(f"{field.name} must be {_allowed(field)}, got {_shown(value)}")
@@ -134,4 +150,10 @@ def _allowed(field: "dataclasses.Field[Any]") -> str:
 
 
 def _shown(value: Any) -> str:
-    return f"the class {value.__name__}; pass an instance" if isinstance(value, type) else repr(value)
+    if isinstance(value, type):
+        return f"the class {value.__name__}; pass an instance"
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integers of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= 120 else f"{text[:117]}..."
