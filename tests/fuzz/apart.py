@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from forked import context
+from fuzz.targets import BYTES
 from mario.errors import MarioError
-
-GIGABYTES = 6
-"""Of addresses; torch alone takes two."""
 
 
 def apart(work: Callable[..., object], *args: Any, seconds: float = 30) -> str:
@@ -28,7 +26,7 @@ def apart(work: Callable[..., object], *args: Any, seconds: float = 30) -> str:
 
 
 def _run(told: str, work: Callable[..., object], args: tuple[Any, ...]) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES * 2**30, GIGABYTES * 2**30))
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     try:
         work(*args)
         outcome = "done"

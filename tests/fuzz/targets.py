@@ -5,6 +5,7 @@
 
 import functools
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ SECONDS = float(os.environ.get("MARIO_FUZZ_SECONDS", "0"))
 """How long `make fuzz` gives to the target; 0 in `make test`."""
 CORPUS = Path(__file__).parents[2] / ".fuzz" / "corpus"
 """Inputs that failed, which `make fuzz` tries first."""
+BYTES = 6 * 2**30
+"""Addresses that a process may use while it tries an input; torch alone takes two gigabytes."""
 LONG_ROUND = 100  # inputs per call of a target in the long form
 
 tried = 0
@@ -65,7 +68,7 @@ def fuzz(
             tried += 1
             for name, value in drawn.items():
                 note(f"{name} = {_shown(value)}")
-            with time_limit(seconds):
+            with time_limit(seconds), memory_limit():
                 test(*args, **drawn)
 
         long, short = settings.get_profile("long"), settings.get_profile("short")
@@ -94,6 +97,17 @@ def time_limit(seconds: int) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def memory_limit() -> Iterator[None]:
+    """An allocation beyond the limit fails, instead of taking the memory of all other processes."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def attempt(work: Callable[[], T]) -> T | MarioError:

@@ -20,11 +20,13 @@ from torch_geometric.data import Data
 import mario
 from datasets.readers.test_pyg import cora_arrays, write_cora, write_linqs, write_twitch
 from datasets.readers.test_tu import write as write_tu
+from datasets.test_elliptic import SOUND, write as write_payments
 from fuzz.damage import Changes, changes, damaged
 from fuzz.slow import sound
 from fuzz.targets import attempt, fuzz, inside
 from lab import results
-from mario.datasets import find, load_dataset, save_dataset
+from mario.datasets import REGISTRY as DATASETS, find, load_dataset, save_dataset
+from mario.datasets.readers.elliptic import read_elliptic
 from mario.errors import MarioError
 from mario.graphs import check_graph, load_graph, load_mapped, save_graph, save_mapped
 from mario.graphs.samplers import FullGraph
@@ -32,10 +34,14 @@ from mario.lab import load_runs
 from mario.lab.presets.file import read_preset, write_preset
 from mario.lab.runs.records import read_records, take_records
 from mario.lab.runs.store import look
+from mario.lab.spec import RunSpec
 from mario.lab.studies.collect import collect
+from mario.lab.studies.loose import plan_of_runs
 from mario.lab.studies.plan import make_plan
 from mario.lab.studies.plan_files import read_plans, write_plan
 from mario.lab.studies.read import find_study
+from mario.lab.tune.plan import Tuning
+from mario.lab.tune.study import best_trial, counted, open_study
 from methods.tiny import tiny_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of edge data, and known faults of datasets
@@ -54,6 +60,16 @@ given = { roots = 100 }
 cases = [{ dataset = "good-cbas", shift = "concept" }, { dataset = "good-cbas", shift = "covariate", splits = 2 }]
 [quick]
 epochs = 1
+"""
+
+PRESETS = """
+source = "nowhere"
+[good-cbas]
+lr = 0.1
+only = ["lr", "epochs"]
+[good-cbas.color.concept]
+epochs = 5
+milestones = [1, 2]
 """
 
 
@@ -108,6 +124,8 @@ def read_run(home: Path) -> None:
     frame = load_runs(home)
     assert 1 <= len(frame) <= 2  # the other one is sound
     assert look(home / results.spec(0).digest).state in ("done", "broken", "failed", "waiting")
+    shown = collect(plan_of_runs(home), home)
+    assert results.spec(1) in [run.job.spec for case in shown.cases for run in case.runs]
 
 
 def read_study(home: Path) -> None:
@@ -118,6 +136,33 @@ def read_study(home: Path) -> None:
 def read_plan(home: Path) -> None:
     for plan in read_plans(home):
         collect(plan, home)
+
+
+def read_method_presets(home: Path) -> None:
+    with mock.patch.object(mario.GRACE, "presets_file", home / "a.toml"):
+        RunSpec.plan(results.CBAS, "grace")
+
+
+def read_dataset_presets(home: Path) -> None:
+    with mock.patch.object(DATASETS["good-cbas"], "presets_file", home / "a.toml"):
+        RunSpec.plan(results.CBAS, "grace")
+
+
+def tuning(home: Path) -> Tuning:
+    return Tuning.plan(results.CBAS, "grace", only=["lr"], folder=home)
+
+
+def write_database(home: Path) -> None:
+    (home / "tune").mkdir()
+    open_study(tuning(home)).enqueue_trial({"lr": 0.1})
+
+
+def read_database(home: Path) -> None:
+    best_trial(counted(open_study(tuning(home)).get_trials()))
+
+
+def read_payments(home: Path) -> None:
+    read_graph(read_elliptic(*(home / f"elliptic_txs_{name}.csv" for name in ("features", "edgelist", "classes"))))
 
 
 def read_raw(name: str, home: Path) -> None:
@@ -172,6 +217,10 @@ KINDS: dict[str, Kind] = {
         lambda home: write_preset(home / "a.json", results.spec(0).to_dict()),
         lambda home: read_preset(home / "a.json").of("grace"),
     ),
+    "presets of a method": Kind(lambda home: (home / "a.toml").write_text(PRESETS), read_method_presets),
+    "presets of a dataset": Kind(lambda home: (home / "a.toml").write_text(PRESETS), read_dataset_presets),
+    "database": Kind(write_database, read_database),
+    "elliptic": Kind(lambda home: write_payments(home, **SOUND), read_payments),
     "training": Kind(write_training, resume),
     "good-cora": Kind(
         lambda home: write_cora(home / "data", cora_arrays(40, 2100)), functools.partial(read_raw, "good-cora")

@@ -168,6 +168,8 @@ def extremes(field: "dataclasses.Field[Any]") -> st.SearchStrategy[Any]:
 
 @fuzz(examples=8, seconds=60, given=st.sampled_from(METHODS).flatmap(settings_of))
 @example(given=("grace", {"hidden_channels": 10**8, "num_layers": 1}))
+@example(given=("costa", {"ratio": 1e6}))
+@example(given=("mario", {"epsilon": 1e300}))
 def test_a_model_with_extreme_settings_is_refused_or_trained(given: tuple[str, dict[str, Any]]) -> None:
     ended = apart(fit, *given, seconds=50)
     assert ended == "done" or ended.startswith("refused: "), ended
