@@ -164,7 +164,7 @@ def tensors(draw: DrawFn, lengths: tuple[int, ...] = (0, 1, 2, 3, 5)) -> Tensor:
     shape = tuple(draw(st.lists(st.sampled_from(lengths), max_size=3)))
     dtype = draw(st.sampled_from(DTYPES))
     if draw(st.integers(0, 19)) == 0:
-        return torch.empty(shape, dtype=dtype, device="meta")
+        return torch.empty(shape or (1,), dtype=dtype, device="meta")  # PyG cannot show a graph with a single number
     if dtype.is_floating_point or dtype.is_complex:
         pool = torch.tensor(draw(st.lists(st.sampled_from(ODD_NUMBERS), min_size=1, max_size=3)), dtype=torch.float64)
     else:

@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 import torch
-from hypothesis import strategies as st
+from hypothesis import example, strategies as st
 from torch_geometric.data import Data
 
 import mario
@@ -259,6 +259,7 @@ def test_sound_files_are_read(kind: str, tmp_path: Path) -> None:
     which=st.floats(0, 1, exclude_max=True),
     done=changes,
 )
+@example(kind="presets of a dataset", which=0.0, done=[("set", 0.65625, b"-1")])
 def test_damaged_files(kind: str, which: float, done: Changes) -> None:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
