@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import strategies as st
+from hypothesis import example, strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -49,18 +49,26 @@ def test_a_graph_is_refused_if_and_only_if_a_rule_is_broken(data: Data) -> None:
     assert before.to_dict() == data.to_dict() or all(data[key] is before[key] for key in before.keys())  # noqa: SIM118
 
 
+def few(data: Data) -> int:
+    """A number of clusters, at most that of nodes."""
+    x = data.get("x")
+    return min(3, max(1, x.size(0))) if isinstance(x, Tensor) and not x.is_nested and x.dim() else 1
+
+
 SAMPLERS: dict[str, Callable[[Data], Sampler]] = {
     "full": FullGraph,
     "walk": lambda data: RandomWalk(data, roots=3, length=2),
     "saint": lambda data: RandomWalk(data, roots=2, length=1, normalize=True, pre_samples=2),
     "neighbors": lambda data: Neighbors(data, seeds=2, fanouts=[2, 1]),
-    "bfs": lambda data: Clusters(data, clusters=min(3, data.num_nodes or 1), method="bfs"),
-    "metis": lambda data: Clusters(data, clusters=min(3, data.num_nodes or 1), method="metis"),
+    "bfs": lambda data: Clusters(data, clusters=few(data), method="bfs"),
+    "metis": lambda data: Clusters(data, clusters=few(data), method="metis"),
     "graphs": lambda data: Graphs(data, per_batch=2),
 }
 
 
 @fuzz(examples=70, data=ANY, name=st.sampled_from(sorted(SAMPLERS)), seed=seeds)
+@example(data=Data(edge_index=torch.zeros(2, 0).long(), pos=torch.tensor(1.0)), name="full", seed=0)
+@example(data=Data(edge_index=torch.zeros(2, 0).long(), num_nodes=2**40), name="full", seed=0)
 def test_a_batch_is_a_part_of_the_graph(data: Data, name: str, seed: int) -> None:
     def draw() -> list[Data]:
         sampler = SAMPLERS[name](data)
@@ -103,6 +111,7 @@ NOTHING: dict[str, View] = {"edges": DropEdges(0.0), "features": MaskFeatures(0.
 
 
 @fuzz(examples=70, data=ANY, name=st.sampled_from(sorted(VIEWS)), seed=seeds)
+@example(data=Data(edge_index=torch.zeros(2, 0).long(), num_nodes=2), name="adversary", seed=0)
 def test_a_view_leaves_the_graph_alone_and_is_one(data: Data, name: str, seed: int) -> None:
     before = {key: value.clone() if isinstance(value, Tensor) else value for key, value in data.to_dict().items()}
     made = attempt(lambda: VIEWS[name](data, generator(seed)))
@@ -132,6 +141,8 @@ def _readable(value: Tensor) -> bool:
 
 
 @fuzz(examples=40, data=ANY)
+@example(data=Data(x=torch.eye(2), about={1: 2}))
+@example(data=Data(x=torch.eye(2), about=2**70))
 def test_a_graph_in_a_file_is_the_same(data: Data) -> None:
     with tempfile.TemporaryDirectory() as home:
         path = Path(home, "a", "graph.safetensors")

@@ -75,6 +75,7 @@ def in_range(field: "dataclasses.Field[Any]", value: Any) -> bool:
 
 @fuzz(examples=200, which=st.sampled_from(FIELDS), value=values)
 @example(which=("grace", "lr"), value=10**400)
+@example(which=("swav", "views"), value="x" * 10_000)
 def test_three_ways_to_set_a_value_agree(which: tuple[str, str], value: Any) -> None:
     method, name = which
     cls = find(method)

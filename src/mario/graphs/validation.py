@@ -126,7 +126,10 @@ def _check_type(data: object) -> None:
 
 def _stated_nodes(data: Data) -> int:
     """The number of nodes of a graph without features."""
-    stated = data.num_nodes if data.num_nodes is not None else 0
+    try:
+        stated = data.num_nodes if data.num_nodes is not None else 0
+    except IndexError:  # PyG asks for the size of another tensor, which has none
+        raise MarioError("data has neither x nor num_nodes, from which the number of nodes follows; set one") from None
     if isinstance(stated, bool) or not isinstance(stated, int) or stated < 0:
         raise MarioError(f"data.num_nodes must be the number of nodes of a graph without data.x, got {stated!r}")
     if stated * _NODE_BYTES > machine_memory():

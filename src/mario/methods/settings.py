@@ -80,7 +80,7 @@ def check_value(field: "dataclasses.Field[Any]", value: Any) -> Any:
         return value
     value = _as_declared(field, value)
     if facts.get("choices") and value not in facts["choices"]:
-        raise MarioError(f"{field.name} must be {_allowed(field)}, got {_shown(value)}")
+        raise MarioError(f"{field.name} must be {_allowed(field)}, got {shown(value)}")
     if any(abs(number) > (MOST if isinstance(number, int) else LARGEST) for number in _numbers(value)):
         raise MarioError(f"{field.name} must be at most {MOST if _kind(field) is not float else LARGEST} in size")
     if facts.get("low") is not None and value < facts["low"]:
@@ -121,7 +121,7 @@ def _as_declared(field: "dataclasses.Field[Any]", value: Any) -> Any:
         return float(value) if abs(value) <= LARGEST else value
     if kind is tuple and isinstance(value, list):
         value = tuple(value)
-    wrong = MarioError(f"{field.name} must be {_allowed(field)}, got {_shown(value)}")
+    wrong = MarioError(f"{field.name} must be {_allowed(field)}, got {shown(value)}")
     if kind is not Any and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
         raise wrong
     if kind is float and not math.isfinite(value):
@@ -149,7 +149,8 @@ def _allowed(field: "dataclasses.Field[Any]") -> str:
     return among + (" or a torch.nn.Module" if nn.Module in kinds else "") + (" or None" if NoneType in kinds else "")
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """``value`` in an error."""
     if isinstance(value, type):
         return f"the class {value.__name__}; pass an instance"
     try:
