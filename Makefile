@@ -12,11 +12,12 @@ PIP := $(PY) -m pip install --progress-bar off --quiet --constraint constraints.
 PYTHON ?=
 JOBS ?= 2
 SEEDS ?= 0
+MINUTES ?= 60
 
 # The stamp holds the folder's path: an editable install points there, so a moved or copied folder is set up anew, and
 # so is one whose Python is gone.
 MOVED := $(shell [ -x .venv/bin/python ] && [ "$$(cat .venv/.runtime 2>/dev/null)" = "$$(pwd)" ] || echo moved)
-.PHONY: help setup demo test integration lint audit docs benchmark reproduce clean $(MOVED)
+.PHONY: help setup demo test fuzz integration lint audit docs benchmark reproduce clean $(MOVED)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s%s\n", $$1, $$2}'
@@ -29,6 +30,9 @@ demo: .venv/.runtime ## train ERM, GRACE, MARIO and the controls on a shifting g
 
 test: .venv/.dev ## run the tests in JOBS processes (2); MARIO_DATA=FOLDER adds those on real data
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist worksteal
+
+fuzz: .venv/.dev ## try random graphs, settings, files and command lines for MINUTES (60); .fuzz keeps what fails
+	@OMP_NUM_THREADS=1 $(PY) tests/fuzz/long.py $(MINUTES)
 
 integration: .venv/.integration ## run the tests that need a server or a browser, installing what they need (as root)
 	@tests/integration/install.sh

@@ -183,14 +183,15 @@ def test_a_small_file_that_asks_for_a_huge_network(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"), [("hidden_channels", "needs about .* GB"), ("num_layers", "at most 1000")]
+    ("setting", "said"), [("hidden_channels", "at most 1000000|needs about .* GB"), ("num_layers", "at most 1000")]
 )
-def test_a_network_that_cannot_be_built_is_refused_at_once(setting: str, said: str) -> None:
+@pytest.mark.parametrize("size", [1_000_000, 100_000_000])
+def test_a_network_that_cannot_be_built_is_refused_at_once(setting: str, said: str, size: int) -> None:
     began = time.monotonic()
     with pytest.raises(MarioError, match=said):
-        mario.GRACE(**{setting: 100_000_000}, epochs=1).fit(mario.load_dataset("good-cbas"))  # type: ignore[arg-type]
+        mario.GRACE(**{setting: size}, epochs=1).fit(mario.load_dataset("good-cbas"))  # type: ignore[arg-type]
     with pytest.raises(MarioError, match=said):
-        mario.encoders.GCN(4, **{setting: 100_000_000})
+        mario.encoders.GCN(4, **{setting: size})
     assert time.monotonic() - began < 10
 
 

@@ -54,7 +54,7 @@ def rewrite(path: Path, header: str | None = None, **changes: Any) -> None:
     ("changes", "message"),
     [
         ({"hidden_channels": 10**5}, "asks for a network of .* numbers and holds"),
-        ({"hidden_channels": 10**12}, "another version of mario, or it is damaged"),
+        ({"hidden_channels": 10**12}, "hidden_channels must be at most 1000000"),
         ({"num_layers": 10**9}, "num_layers must be at most 1000"),
         ({"num_layers": 1000}, "asks for a network of more than"),
         ({"in_channels": 10**11}, "in_channels is 100000000000, but no weight is that large"),

@@ -58,6 +58,11 @@ def test_values_that_json_writes_differently_are_turned_into_what_is_declared(na
     ("name", "value", "message"),
     [
         ("width", 0, "width must be at least 1, got 0"),
+        ("width", 10**400, "width must be at most 9223372036854775807 in size"),
+        ("rate", 10**400, r"rate must be at most 1e\+30 in size"),
+        ("free", -1e300, r"free must be at most 1e\+30 in size"),
+        ("steps", (1, 2**64), "steps must be at most 9223372036854775807 in size"),
+        ("kind", "x" * 500, r"kind must be one of gcn, gat, got 'x+\.\.\.$"),
         ("width", 101, "width must be at most 100, got 101"),
         ("width", 1.5, "width must be a whole number, got 1.5"),
         ("width", "8", "width must be a whole number, got '8'"),
@@ -141,3 +146,10 @@ def test_a_field_knows_its_facts() -> None:
     assert (facts["low"], facts["high"], facts["search"], facts["help"]) == (1, 100, (8, 16), "a whole number")
     assert FIELDS["kind"].metadata["choices"] == ("gcn", "gat")
     assert FIELDS["width"].default == 8
+
+
+def test_a_number_that_python_does_not_write() -> None:
+    with pytest.raises(MarioError, match="loud must be true or false, got a number of thousands of digits"):
+        Settings(loud=10**5000)  # type: ignore[arg-type]
+    with pytest.raises(MarioError, match="width must be at most 9223372036854775807 in size"):
+        Settings(width=10**5000)

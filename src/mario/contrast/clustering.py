@@ -62,7 +62,7 @@ def sinkhorn(scores: Tensor, *, iterations: int = 3, temperature: float = 0.1) -
     for _ in range(iterations):
         logits -= ranks.stacked(logits.logsumexp(0)).logsumexp(0)
         logits -= logits.logsumexp(1, keepdim=True)
-    return logits.exp_()
+    return logits.softmax(1)  # what is left of the rounding of large logits
 
 
 def _even(kernels: Sequence[Tensor], nodes: int, iterations: int) -> list[tuple[Tensor, Tensor]]:

@@ -16,6 +16,8 @@ def check_rows(name: str, z: Tensor) -> None:
     if not isinstance(z, Tensor) or not z.is_floating_point():
         given = z.dtype if isinstance(z, Tensor) else type(z).__name__
         raise MarioError(f"{name} must be a floating-point tensor [nodes, dimensions], got {given}")
+    if z.is_nested or z.is_quantized or z.layout != torch.strided or z.device.type == "meta":
+        raise MarioError(f"{name} must be a dense tensor that holds numbers, got one of another kind; use z.to_dense()")
     if z.dim() != 2 or z.numel() == 0:
         raise MarioError(f"{name} must be a non-empty matrix [nodes, dimensions], got shape {tuple(z.shape)}")
 

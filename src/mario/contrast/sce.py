@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from mario.contrast.rows import check_pair, directions
+from mario.contrast.rows import check_pair, check_positive, directions
 from mario.errors import MarioError
 
 
@@ -22,6 +22,7 @@ def scaled_cosine_error(x: Tensor, y: Tensor, exponent: float = 3.0) -> Tensor:
         tensor(0.5000)
     """
     check_pair(x, y)
+    check_positive("exponent", exponent)
     if exponent < 1:
         raise MarioError(f"exponent must be at least 1, got {exponent}")
     return (1 - (directions(x) * directions(y)).sum(1)).pow(exponent).mean()

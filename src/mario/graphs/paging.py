@@ -11,6 +11,7 @@ which raises an error if somebody has cut or rewritten the file. Only a change d
 import math
 import mmap
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -217,8 +218,14 @@ def _drop(mapping: Mapping) -> None:
 
 
 def machine_memory() -> int:
-    """Bytes of memory of this machine; a huge number if unknown."""
+    """Bytes of memory of this machine, or fewer if ``ulimit -v`` limits this process; a huge number if unknown."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
-        return 1 << 62
+        there = 1 << 62
+    if sys.platform != "win32":
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        there = there if limit == resource.RLIM_INFINITY else min(there, limit)
+    return there

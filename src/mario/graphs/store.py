@@ -13,7 +13,7 @@ from mario.errors import MarioError
 from mario.files import write_tensors
 from mario.graphs.sparse import csr
 from mario.graphs.validation import check_structure
-from mario.untrusted import open_file, read_safetensors
+from mario.untrusted import open_file, parse_json, read_safetensors
 
 _FORMAT = 1
 _CSR_PARTS = ("crow", "col", "values")
@@ -76,9 +76,23 @@ def load_graph(path: str | os.PathLike[str]) -> Data:
 def as_json(about: dict[str, Any]) -> str:
     """A description of a graph as text; `MarioError` if a plain attribute has no such form."""
     try:
-        return json.dumps(about)
+        _check_keys(about)
+        text = json.dumps(about)
+        parse_json(text, "it", finite=False)  # nothing is written that cannot be read
     except (TypeError, ValueError, RecursionError) as error:
         raise MarioError(f"a plain attribute of data cannot be written as JSON: {error}") from None
+    return text
+
+
+def _check_keys(value: Any) -> None:
+    """JSON would make texts of other keys."""
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"a dict has the key {key!r}, which is not a text")
+    if isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_keys(item)
 
 
 def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

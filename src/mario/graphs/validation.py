@@ -10,10 +10,11 @@ from torch_geometric.data import Data
 
 from mario.errors import MarioError
 from mario.graphs.features import Features, Perturbed, SelectedRows
-from mario.graphs.paging import check_file, count_beyond, count_negative, count_not_finite, extremes
+from mario.graphs.paging import check_file, count_beyond, count_negative, count_not_finite, extremes, machine_memory
 from mario.graphs.remembered import remembered
 from mario.graphs.rules import EDGE_DATA, PARTS, SETTINGS, choose
 
+_NODE_BYTES = 32  # that samplers and views take for a node, at least
 # Keys of a checkpoint's record besides the scores of test groups.
 _SCORES = (
     *PARTS,
@@ -129,9 +130,14 @@ def _check_type(data: object) -> None:
 
 def _stated_nodes(data: Data) -> int:
     """The number of nodes of a graph without features."""
-    stated = data.num_nodes if data.num_nodes is not None else 0
+    try:
+        stated = data.num_nodes if data.num_nodes is not None else 0
+    except IndexError:  # PyG asks for the size of another tensor, which has none
+        raise MarioError("data has neither x nor num_nodes, from which the number of nodes follows; set one") from None
     if isinstance(stated, bool) or not isinstance(stated, int) or stated < 0:
         raise MarioError(f"data.num_nodes must be the number of nodes of a graph without data.x, got {stated!r}")
+    if stated * _NODE_BYTES > machine_memory():
+        raise MarioError(f"data.num_nodes is {stated}, more nodes than the memory of this machine can hold")
     return stated
 
 

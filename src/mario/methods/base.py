@@ -29,7 +29,7 @@ from mario.methods.parts import described, fresh
 from mario.methods.progress import with_progress
 from mario.methods.registry import systems
 from mario.methods.saving import save
-from mario.methods.settings import setting
+from mario.methods.settings import MOST_CHANNELS, setting
 from mario.methods.with_settings import WithSettings
 from mario.training import SCHEDULES, Epoch, train
 
@@ -53,7 +53,7 @@ class Method(WithSettings, nn.Module):
 
     # fmt: off
     encoder: str | nn.Module = setting("gcn", choices=tuple(ENCODERS), help="kind of convolution, or any module that maps (x, edge_index) to one row per node")  # noqa: RUF009
-    hidden_channels: int = setting(300, low=1, search=(64, 128, 256, 300, 512), help="width of the encoder and of the embeddings")
+    hidden_channels: int = setting(300, low=1, high=MOST_CHANNELS, search=(64, 128, 256, 300, 512), help="width of the encoder and of the embeddings")
     num_layers: int = setting(3, low=1, high=MOST_LAYERS, search=(1, 2, 3, 4), help="number of convolutions")
     batch_norm: bool = setting(True, search=(False, True), help="batch norm after each convolution")
     dropout: float = setting(0.0, low=0.0, high=0.99, search=(0.0, 0.5), help="dropout after each convolution")
@@ -67,7 +67,7 @@ class Method(WithSettings, nn.Module):
     warmup: int = setting(0, low=0, help="optimizer steps in which the learning rate rises linearly")
     patience: int = setting(0, low=0, help="stop after this many epochs without a lower training loss; 0 is never")
     sampling: str = setting("random_walk", choices=("full", "random_walk", "neighbors", "clusters"), help="training batches")
-    roots: int = setting(1000, low=1, help="roots of random walks, seeds of neighbor sampling, or about the nodes of the clusters in a batch")
+    roots: int = setting(1000, low=1, high=MOST_CHANNELS, help="roots of random walks, seeds of neighbor sampling, or about the nodes of the clusters in a batch")
     precision: str = setting("float32", choices=("float32", "bfloat16"), help="of the products in a training step; bfloat16 is faster on hardware that supports it")
     compiled: bool = setting(False, help="compile the row-wise parts of our own encoders and projectors with torch.compile; needs a C++ compiler")
     sees: str = setting("all", choices=SEES, help="nodes that training sees in the transductive setting: all, or those of the training domains, which are in no OOD part")

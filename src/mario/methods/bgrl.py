@@ -9,8 +9,9 @@ from torch_geometric.data import Data
 
 from mario.contrast import bootstrap
 from mario.encoders.apply import encode
+from mario.encoders.size import check_size
 from mario.methods.registry import register
-from mario.methods.settings import setting
+from mario.methods.settings import MOST_CHANNELS, setting
 from mario.methods.two_view import DropAndMask, Side
 from mario.training import SCHEDULES
 
@@ -36,11 +37,12 @@ class BGRL(DropAndMask):
     weight_decay: float = setting(1e-5, low=0.0, search=(0.0, 1e-5, 1e-4), help="weight decay of AdamW")
     momentum: float = setting(0.99, low=0.0, high=1.0, search=(0.99, 0.995, 0.999), help="momentum of the target at the first step")
     momentum_schedule: str = setting("cosine", choices=("cosine", "constant"), help="course of the momentum: a cosine up to 1, or constant")
-    predictor_hidden_channels: int = setting(512, low=1, search=(256, 300, 512), help="width of the predictor's hidden layer")
+    predictor_hidden_channels: int = setting(512, low=1, high=MOST_CHANNELS, search=(256, 300, 512), help="width of the predictor's hidden layer")
     # fmt: on
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
+        check_size("the predictor", [self.out_channels_, self.predictor_hidden_channels, self.out_channels_])
         self.predictor_ = nn.Sequential(
             nn.Linear(self.out_channels_, self.predictor_hidden_channels),
             nn.PReLU(),

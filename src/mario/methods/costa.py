@@ -35,7 +35,7 @@ class COSTA(Projecting, DropAndMask):
 
     # fmt: off
     tau: float = setting(0.4, low=1e-6, search=(0.1, 0.2, 0.3, 0.4, 0.5, 1.0), help="temperature of the contrast")
-    ratio: float = setting(0.5, low=1e-6, search=(0.25, 0.5, 0.8), help="k/n: rows of the sketch for each node")
+    ratio: float = setting(0.5, low=1e-6, high=100.0, search=(0.25, 0.5, 0.8), help="k/n: rows of the sketch for each node")
     multi_view: bool = setting(True, help="contrast two augmented graphs (COSTA_MV); false is one with itself (COSTA_SV)")
     negatives: str = setting("both", choices=("both", "other"), help="views with negatives: both (paper, Eq. 3), the other one (authors' code)")
     sketch_density: float = setting(1.0, low=1e-6, high=1.0, search=(0.004, 0.01, 1.0), help="share of P that is not zero; 1 is a normal P")

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario.contrast import Discriminator, node_summary_loss, summarize
+from mario.encoders.size import check_size
 from mario.methods.parts import Transform
 from mario.methods.registry import register
 from mario.methods.settings import setting
@@ -47,6 +48,7 @@ class DGI(TwoView):
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
+        check_size("the discriminator", [self.out_channels_, self.out_channels_])
         self.discriminator_ = Discriminator(self.out_channels_, bias=self.discriminator_bias)
 
     def own_views(self, batch: Data) -> tuple[Transform, Transform]:

@@ -14,7 +14,7 @@ from mario.graphs.features import Features, is_wide
 from mario.graphs.subgraph import subgraph
 from mario.methods.classifier import Classifier
 from mario.methods.registry import register
-from mario.methods.settings import setting
+from mario.methods.settings import MOST_STEPS, setting
 
 
 @register("eerm")
@@ -44,8 +44,8 @@ class EERM(Classifier):
     """
 
     # fmt: off
-    generators: int = setting(10, low=2, search=(3, 5, 10), help="K, context generators, each with its own edited graph")
-    inner_steps: int = setting(1, low=1, search=(1, 5), help="T, draws of the K graphs, with an update of the generators between two draws")
+    generators: int = setting(10, low=2, high=MOST_STEPS, search=(3, 5, 10), help="K, context generators, each with its own edited graph")
+    inner_steps: int = setting(1, low=1, high=MOST_STEPS, search=(1, 5), help="T, draws of the K graphs, with an update of the generators between two draws")
     edits: int = setting(1, low=0, search=(1, 2, 5), help="edges into each node that a generator flips")
     generator_lr: float = setting(1e-2, low=0.0, search=(1e-4, 1e-3, 5e-3, 1e-2), help="learning rate of the generators, which are updated only if inner_steps > 1")
     beta: float = setting(1.0, low=0.0, search=(0.5, 1.0, 3.0), help="weight of the mean risk beside the variance")

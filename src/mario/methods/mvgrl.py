@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from mario.contrast import Discriminator, ProjectedDot, node_summary_loss, summarize
 from mario.encoders.adjacency import entries
 from mario.encoders.apply import encode, takes, takes_features
+from mario.encoders.size import check_size
 from mario.errors import MarioError
 from mario.graphs.features import take_rows
 from mario.graphs.samplers import Sampler
@@ -74,6 +75,7 @@ class MVGRL(TwoView):
             self.make_encoder(in_channels) if again else self.make_encoder(in_channels, "gcn", hidden_channels=width)
         )
         bilinear = self.discriminator == "bilinear"
+        check_size("the discriminator", [width, width])
         self.discriminator_ = Discriminator(width, bias=True) if bilinear else ProjectedDot(width)
         self._diffused: list[tuple[tuple[object, ...], tuple[Tensor, ...], Tensor]] = []
 

@@ -12,6 +12,7 @@ from mario.draws import drawing_from
 from mario.encoders.apply import takes_argument
 from mario.errors import MarioError
 from mario.graphs.subgraph import count_nodes
+from mario.methods.settings import shown
 from mario.views import View
 
 Transform = Callable[..., Data]
@@ -39,7 +40,7 @@ def check_views(name: str, value: Any) -> tuple[Transform, Transform] | None:
     if not isinstance(value, tuple) or len(value) != 2 or not all(_is_transform(part) for part in value):
         raise MarioError(
             f"{name} must be None or two transforms, Data in and Data out, such as "
-            f"(DropEdges(0.2), MaskFeatures(0.3)), got {value!r}"
+            f"(DropEdges(0.2), MaskFeatures(0.3)), got {shown(value)}"
         )
     return value
 

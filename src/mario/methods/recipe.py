@@ -13,6 +13,7 @@ from mario.contrast import Prototypes, conditional_mi, sinkhorn
 from mario.contrast.across_ranks import gathered
 from mario.contrast.estimators import Names
 from mario.encoders.norm import NotedStatistics
+from mario.encoders.size import check_size
 from mario.errors import MarioError
 from mario.graphs import column_std
 from mario.graphs.features import Features, is_wide
@@ -20,7 +21,7 @@ from mario.methods.base import Method
 from mario.methods.grace import GRACE
 from mario.methods.laid_over import laid_over
 from mario.methods.registry import REGISTRY, hosts, register
-from mario.methods.settings import setting
+from mario.methods.settings import MOST_PROTOTYPES, MOST_STEPS, setting
 from mario.methods.two_view import Side, TwoView, embeddings
 from mario.views import AdversarialFeatures
 
@@ -36,7 +37,7 @@ class WithRecipe(TwoView):
     adversarial: bool = setting(True, help="perturb a view adversarially; false is the paper's 'w/o ad'")
     epsilon: float = setting(1e-3, low=0.0, search=(1e-4, 1e-3, 1e-2), help="ε: size of the start and of an ascent step")
     epsilon_unit: str = setting("absolute", choices=("absolute", "std"), help="unit of ε: 1 (paper), or each feature's standard deviation in the batch, with a sign step")
-    ascent_steps: int = setting(3, low=1, search=(1, 3, 5), help="M: ascent steps, each a backward pass")
+    ascent_steps: int = setting(3, low=1, high=MOST_STEPS, search=(1, 3, 5), help="M: ascent steps, each a backward pass")
     ascent: str = setting("frobenius", choices=("frobenius", "sign", "projected_sign"), help="ε·∇/‖∇‖_F (paper), ε·sign(∇) (released), or the latter within |δ| ≤ ε")
     ascent_gradients: str = setting("every", choices=("every", "last"), help="passes that train: all M, from the start on (paper), or one more after M ascent steps")
     perturb: str = setting("alpha", choices=("alpha", "both"), help="the view that is perturbed")
@@ -46,14 +47,14 @@ class WithRecipe(TwoView):
     cmi_estimator: str = setting("info_nce", choices=Names(conditional=True), help="its estimator")
     cmi_negatives: str = setting("second", choices=("second", "first"), help="view in which a negative is in the cluster: second (paper), first (released)")
     pseudo_labels: str = setting("argmax", choices=("argmax", "sinkhorn"), help="argmax of Cᵀu (paper) or of Sinkhorn's Q (released)")
-    clusters: int = setting(100, low=1, search=(10, 50, 100, 200, 300), help="|C|: number of prototypes")
-    prototype_steps: int = setting(10, low=0, search=(1, 5, 10, 20), help="l: prototype steps before each encoder step")
+    clusters: int = setting(100, low=1, high=MOST_PROTOTYPES, search=(10, 50, 100, 200, 300), help="|C|: number of prototypes")
+    prototype_steps: int = setting(10, low=0, high=MOST_STEPS, search=(1, 5, 10, 20), help="l: prototype steps before each encoder step")
     prototype_lr: float = setting(1e-3, low=0.0, search=(1e-3, 1e-4, 1e-5), help="learning rate of the prototypes")
     prototype_optimizer: str = setting("adam", choices=("adam", "sgd"), help="a new one for each l steps, as released")
     prototype_weight_decay: float = setting(0.0, low=0.0, search=(0.0, 1e-5), help="0 (paper), 1e-5 (released)")
     prototype_tau: float = setting(1.0, low=1e-6, search=(0.1, 0.2, 0.5, 1.0), help="temperature of swapped prediction: 1 (paper), τ (released)")
     prototype_gradient: str = setting("sphere", choices=("sphere", "raw"), help="through the scaling of prototypes to unit length (paper), or of the raw weights, scaled outside autograd (released)")
-    sinkhorn_iterations: int = setting(3, low=1, help="iterations of Sinkhorn-Knopp")
+    sinkhorn_iterations: int = setting(3, low=1, high=MOST_STEPS, help="iterations of Sinkhorn-Knopp")
     sinkhorn_temperature: float = setting(0.1, low=1e-6, help="entropy of Sinkhorn's plan")
     projector_moves: str = setting("outer", choices=("outer", "inner", "both"), help="projector moves with the encoder (paper), with the prototypes (released), or both; no effect on a host without one")
     # fmt: on
@@ -74,6 +75,7 @@ class WithRecipe(TwoView):
         super().build(in_channels, num_classes)
         if self.conditional:
             gradient = self.prototype_gradient
+            check_size("the prototypes", [self.contrast_width, self.clusters])
             self.prototypes_ = Prototypes(self.clusters, self.contrast_width, gradient=gradient)  # type: ignore[arg-type]
 
     def trained(self) -> list[nn.Parameter]:

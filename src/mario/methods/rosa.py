@@ -18,7 +18,7 @@ from mario.graphs.subgraph import count_nodes
 from mario.graphs.walks import draw_distinct, random_step
 from mario.methods.parts import Transform, check_same_nodes, view_of
 from mario.methods.registry import register
-from mario.methods.settings import setting
+from mario.methods.settings import MOST_STEPS, setting
 from mario.methods.two_view import DropAndMask, Projecting, Side, embeddings
 from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures
 
@@ -48,16 +48,16 @@ class RoSA(Projecting, DropAndMask):
     tau: float = setting(0.4, low=1e-6, search=(0.1, 0.2, 0.4, 0.5, 0.7, 0.8), help="temperature of the contrast")
     contrast_roots: int = setting(128, low=2, search=(128, 256), help="roots that a step contrasts, or all if there are fewer")
     contrast_group: int = setting(32, low=0, search=(0, 32), help="about how many of them are contrasted with each other, drawn in each step; 0 is all")
-    walk_length: int = setting(10, low=1, search=(10, 20), help="steps of a walk")
+    walk_length: int = setting(10, low=1, high=MOST_STEPS, search=(10, 20), help="steps of a walk")
     restart: float = setting(0.5, low=0.0, high=1.0, search=(0.0, 0.5, 0.8), help="probability that a step of a walk is a return to its root")
     topology: bool = setting(True, search=(False, True), help="let the cost within a positive pair grow with the hops between nodes")
     hop_scale: float = setting(2.0, low=1e-6, help="θ of the factor σ(hops/θ)")
     exact_hops: int = setting(1024, low=0, help="nodes of a batch up to which hops are exact; beyond, they run through the two subgraphs")
     sharpness: float = setting(20.0, low=1e-6, help="λ of the entropic transport plan")
-    transport_iterations: int = setting(5, low=1, help="Sinkhorn's iterations for a plan")
+    transport_iterations: int = setting(5, low=1, high=MOST_STEPS, help="Sinkhorn's iterations for a plan")
     positive_in_denominator: bool = setting(False, help="InfoNCE's sum over all pairs (paper), or over negatives only (released)")
     robust: bool = setting(True, search=(False, True), help="perturb the features of view α adversarially")
-    robust_steps: int = setting(3, low=1, help="ascent steps, each a backward pass")
+    robust_steps: int = setting(3, low=1, high=MOST_STEPS, help="ascent steps, each a backward pass")
     robust_epsilon: float = setting(1e-3, low=0.0, search=(1e-4, 1e-3, 1e-2), help="size of the start and of an ascent step")
     robust_ascent: str = setting("sign", choices=("sign", "frobenius"), help="ε·sign(∇) (released) or ε·∇/‖∇‖_F")
     # fmt: on

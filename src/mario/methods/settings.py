@@ -17,6 +17,15 @@ _KINDS = {
     str: "a word",
     tuple: "a list of whole numbers such as 150,300",
 }
+LARGEST = 1e30
+"""The largest size of a number; beyond, products in float32 overflow."""
+MOST = 2**63 - 1
+"""The largest size of a whole number: files hold 64 bits."""
+MOST_STEPS = 1000
+"""For settings that say how often a part of one training step is repeated."""
+MOST_CHANNELS = 10**6
+"""For settings that say how wide a layer is, or how large a batch."""
+MOST_PROTOTYPES = 10**5
 
 
 def setting(
@@ -72,7 +81,9 @@ def check_value(field: "dataclasses.Field[Any]", value: Any) -> Any:
     value = _as_declared(field, value)
     for part in value if isinstance(value, tuple) else (value,):
         if facts.get("choices") and part not in facts["choices"]:
-            raise MarioError(f"{field.name} must be {_allowed(field)}, got '{part}'")
+            raise MarioError(f"{field.name} must be {_allowed(field)}, got {shown(part)}")
+    if any(abs(number) > (MOST if isinstance(number, int) else LARGEST) for number in _numbers(value)):
+        raise MarioError(f"{field.name} must be at most {MOST if _kind(field) is not float else LARGEST} in size")
     if facts.get("low") is not None and value < facts["low"]:
         raise MarioError(f"{field.name} must be at least {facts['low']}, got {value}")
     if facts.get("high") is not None and value > facts["high"]:
@@ -96,6 +107,11 @@ def parse_setting(field: "dataclasses.Field[Any]", text: str) -> Any:
         raise MarioError(f"{field.name}={text}: that is not {_KINDS[kind]}") from None
 
 
+def _numbers(value: Any) -> list[int | float]:
+    parts = value if isinstance(value, tuple) else (value,)
+    return [part for part in parts if isinstance(part, int | float)]
+
+
 def _is_module_or_none(field: "dataclasses.Field[Any]", value: Any) -> bool:
     kinds = get_args(field.type) if isinstance(field.type, UnionType) else ()
     return (nn.Module in kinds and isinstance(value, nn.Module)) or (NoneType in kinds and value is None)
@@ -104,10 +120,10 @@ def _is_module_or_none(field: "dataclasses.Field[Any]", value: Any) -> bool:
 def _as_declared(field: "dataclasses.Field[Any]", value: Any) -> Any:
     kind = _kind(field)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        return float(value) if abs(value) <= LARGEST else value
     if kind is tuple and isinstance(value, list):
         value = tuple(value)
-    wrong = MarioError(f"{field.name} must be {_allowed(field)}, got {_shown(value)}")
+    wrong = MarioError(f"{field.name} must be {_allowed(field)}, got {shown(value)}")
     if kind is not Any and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
         raise wrong
     if kind is float and not math.isfinite(value):
@@ -141,5 +157,12 @@ def _allowed(field: "dataclasses.Field[Any]") -> str:
     return among + (" or a torch.nn.Module" if nn.Module in kinds else "") + (" or None" if NoneType in kinds else "")
 
 
-def _shown(value: Any) -> str:
-    return f"the class {value.__name__}; pass an instance" if isinstance(value, type) else repr(value)
+def shown(value: Any) -> str:
+    """``value`` in an error."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}; pass an instance"
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integers of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= 120 else f"{text[:117]}..."

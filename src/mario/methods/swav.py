@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from mario.contrast import Prototypes, sinkhorn, swapped_prediction
 from mario.contrast.rows import directions
 from mario.encoders import Projector
+from mario.encoders.size import check_size
 from mario.methods.registry import register
-from mario.methods.settings import setting
+from mario.methods.settings import MOST_PROTOTYPES, MOST_STEPS, setting
 from mario.methods.two_view import DropAndMask, Projecting, Side, embeddings
 
 
@@ -31,10 +32,10 @@ class SwAV(Projecting, DropAndMask):
 
     # fmt: off
     tau: float = setting(0.1, low=1e-6, search=(0.1, 0.2, 0.5), help="temperature of the prediction")
-    centers: int = setting(1000, low=1, search=(50, 100, 300, 1000), help="K: number of SwAV's own prototypes")
+    centers: int = setting(1000, low=1, high=MOST_PROTOTYPES, search=(50, 100, 300, 1000), help="K: number of SwAV's own prototypes")
     centers_wait: int = setting(10, low=0, search=(0, 10), help="optimizer steps in which the centers are fixed: an epoch (paper), 0 (MARIO's release)")
     assignment_temperature: float = setting(0.05, low=1e-6, search=(0.05, 0.1), help="Sinkhorn's ε: 0.05 (paper), 0.1 (MARIO's release)")
-    assignment_iterations: int = setting(3, low=1, help="iterations of Sinkhorn-Knopp")
+    assignment_iterations: int = setting(3, low=1, high=MOST_STEPS, help="iterations of Sinkhorn-Knopp")
     projector_batch_norm: bool = setting(True, help="batch norm in the projector")
     # fmt: on
 
@@ -43,6 +44,7 @@ class SwAV(Projecting, DropAndMask):
 
     def build(self, in_channels: int, num_classes: int) -> None:
         super().build(in_channels, num_classes)
+        check_size("the prototypes", [self.contrast_width, self.centers])
         self.centers_ = Prototypes(self.centers, self.contrast_width)
         self.steps_done_: Tensor
         self.register_buffer("steps_done_", torch.zeros((), dtype=torch.long))

@@ -87,6 +87,8 @@ class AdversarialFeatures(View):
         """The perturbed graph after M ascent steps on ``loss``; only the features are differentiated."""
         if self.loss is None:
             raise MarioError("AdversarialFeatures as a transform needs a function to ascend: pass loss=")
+        if data.get("x") is None:
+            raise MarioError("data has no x; AdversarialFeatures needs x of shape [nodes, features]")
         x = data.x
         data = copy.copy(data)
         data.x = self._written_out(x, generator)

@@ -162,4 +162,30 @@ def _read(path: Path) -> dict[str, Any]:
     wrong = [key for key, value in tables.items() if not isinstance(value, dict) and key not in ("like", "source")]
     if wrong:
         raise MarioError(f"{path} has '{wrong[0]}' outside a section; put it under the name of a dataset: [NAME]")
+    _check_texts(tables, str(path))
+    for name, table in tables.items():
+        if isinstance(table, dict):
+            _check_section(table, f"{path}, section {name}")
     return tables
+
+
+def _check_section(table: Mapping[str, Any], where: str) -> None:
+    """Raise `MarioError` unless the keys that are not settings have the form that ``mario.lab.presets`` describes."""
+    _check_texts(table, where)
+    only, methods = table.get("only", []), table.get("methods", {})
+    if not isinstance(only, list) or not all(isinstance(name, str) for name in only):
+        raise MarioError(f"{where}: only must be a list of names of settings, got {only!r}")
+    if not isinstance(methods, dict) or not all(isinstance(inner, dict) for inner in methods.values()):
+        raise MarioError(f"{where}: methods must hold a table for each method, got {methods!r}")
+    for name, inner in methods.items():
+        _check_section(inner, f"{where}, methods.{name}")
+    for domain, shifts in _domains(table).items():
+        for shift, cell in shifts.items():
+            if not isinstance(cell, dict):
+                raise MarioError(f"{where}: {domain}.{shift} must be a table of settings, got {cell!r}")
+
+
+def _check_texts(table: Mapping[str, Any], where: str) -> None:
+    for key in ("like", "source"):
+        if not isinstance(table.get(key, ""), str):
+            raise MarioError(f"{where}: {key} must be a text, got {table[key]!r}")
