@@ -23,7 +23,7 @@ from mario.cli.options import (
 from mario.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rich.table import Table
 
@@ -58,6 +58,9 @@ def run(
     threads: Annotated[
         int, typer.Option(min=0, max=MOST_THREADS, help="Number of torch threads; 0 leaves it to torch.")
     ] = 0,
+    controls: Annotated[
+        bool, typer.Option(help="Also score raw features, hops and an untrained encoder by the same head.")
+    ] = True,
     anonymous: Anonymous = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; result.json has the scores.")] = False,
     tensorboard: Annotated[
@@ -78,6 +81,7 @@ def run(
     from mario.lab.anonymous import ask
     from mario.lab.process import AWAKE
     from mario.lab.result import RunResult
+    from mario.lab.runs.controls import control_scores
     from mario.lab.runs.execute import claim, execute, load_on_ranks
     from mario.lab.sinks import followed
     from mario.methods.base import choose_device
@@ -109,7 +113,8 @@ def run(
             say.progress(followed(execute(spec, data, folder, device=device), folder, sinks), done=done)
             show(sinks, folder, data, root)
             if ranks.rank() == 0:
-                say.end(RunResult.read(folder))
+                result = RunResult.read(folder)
+                say.end(result, control_scores(result, data) if controls and not quiet else {})
 
 
 def make_spec(
@@ -171,21 +176,42 @@ class _Speaker:
             if done:
                 bar.update(task, completed=total, note="was done already")
 
-    def end(self, result: "RunResult") -> None:
-        self.out.print(score_table(result))
+    def end(self, result: "RunResult", beside: "dict[str, Any] | None") -> None:
+        self.out.print(score_table(result, (beside or {}).get("scores", {})))
+        if beside is None:
+            self.out.print("no controls: the features are wide; --set probe=logistic scores them too", highlight=False)
+        elif "warning" in beside:
+            self.err.print(beside["warning"], style="yellow", highlight=False, markup=False)
         for decision in result.decisions or ():
             self.out.print(decision, highlight=False, markup=False)
         self.out.print(f"written to {result.folder}", highlight=False, markup=False, soft_wrap=True)
 
 
-def score_table(result: "RunResult") -> "Table":
-    """The scores of a run and the rule that chose the checkpoint of each; test groups are below their average."""
+def score_table(result: "RunResult", controls: "Mapping[str, Mapping[str, float]] | None" = None) -> "Table":
+    """The scores of a run, the rule that chose the checkpoint of each, and the controls beside them.
+
+    Test groups are below their average.
+    """
     from rich.table import Table
 
-    table = Table("score", result.metric.replace("_", " "), "checkpoint chosen on")
+    beside = controls or {}
+    table = Table("score", result.metric.replace("_", " "), "checkpoint chosen on", *beside)
+
+    def add(name: str, value: float, rule: str, shown: str) -> None:
+        # A control is the same at every checkpoint. Only a head that chooses C has a score by id_val of its own.
+        other = [
+            scores.get(name, scores.get("ood_test" if name == "ood_test_by_id_val" else name))
+            for scores in beside.values()
+        ]
+        table.add_row(shown, _percent(value), rule, *map(_percent, other))
+
     for name, rule in result.scores.chosen_on.items():
-        table.add_row(name, f"{100 * getattr(result.scores, name):.2f} %", rule)
+        add(name, getattr(result.scores, name), rule, name)
         if name == "ood_test":
             for group, value in (result.scores.groups or {}).items():
-                table.add_row(f"  {group}", f"{100 * value:.2f} %", rule)
+                add(group, value, rule, f"  {group}")
     return table
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.2f} %"

@@ -136,7 +136,7 @@ def with_earlier(plan: Plan, study: Study, earlier: Plan | None, root: str | os.
         raise MarioError(f"the folder has runs of the {there} of {plan.study}: give the {asked} its own folder, --out")
     again = make_plan(
         study,
-        seeds=1 + max(spec.seed for _, spec in before),
+        seeds=1 + max(spec.seed for _, spec in before) - min(case.schedule.first_seed for case in study.cases),
         datasets=[case.name for case in earlier.cases],
         methods=list(dict.fromkeys(label for label, _ in before)),
         quick=plan.quick,

@@ -26,7 +26,7 @@ OTHERS = "*"
 
 _STUDY_KEYS = ("title", "paper", "show", "reference", "subject", "note", "rows", "grid", "cases")
 _CASE_KEYS = (
-    *("dataset", "domain", "shift", "setting", "seeds", "one_split", "splits", "epochs", "checkpoints"),
+    *("dataset", "domain", "shift", "setting", "seeds", "first_seed", "one_split", "splits", "epochs", "checkpoints"),
     *("given", "rows", "matched", "quick"),
 )
 _SCHEDULE_KEYS = ("seeds", "one_split", "epochs", "checkpoints", "given", "quick")
@@ -137,6 +137,8 @@ def _case(
     for key in ("matched", "one_split"):
         if not isinstance(read.get(key, False), bool):
             raise MarioError(f"{key} in {where} must be true or false, got {read[key]!r}")
+    if not isinstance(first := read.get("first_seed", 0), int) or isinstance(first, bool) or first < 0:
+        raise MarioError(f"first_seed in {where} must be a whole number of at least 0, got {first!r}")
     if read.get("one_split") and "splits" in read:
         raise MarioError(f"{where} has one_split and splits for {card.name}: leave one of them out")
     for part in (read, read["quick"]):
@@ -162,6 +164,7 @@ def _case(
 def _schedule(read: Mapping[str, Any]) -> Schedule:
     return Schedule(
         seeds=read["seeds"],
+        first_seed=read.get("first_seed", 0),
         one_split=read.get("one_split", False),
         splits=read.get("splits"),
         epochs=None if read["epochs"] == "own" else read["epochs"],

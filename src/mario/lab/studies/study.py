@@ -50,6 +50,7 @@ class Schedule:
 
     Attributes:
         seeds: number of seeds.
+        first_seed: the first of them, and of the splits.
         one_split: whether all seeds share the first split. Otherwise each seed has its own.
         splits: number of splits, each combined with every seed, to separate the spread of the two.
         epochs: epochs of ten steps; ``None`` for each method's own number.
@@ -58,6 +59,7 @@ class Schedule:
     """
 
     seeds: int
+    first_seed: int = 0
     one_split: bool = False
     splits: int | None = None
     epochs: int | None
@@ -67,9 +69,10 @@ class Schedule:
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """Split seed and seed of each run of a row."""
+        first, seeds = self.first_seed, range(self.first_seed, self.first_seed + self.seeds)
         if self.splits is not None:
-            return tuple((split, seed) for seed in range(self.seeds) for split in range(self.splits))
-        return tuple((0 if self.one_split else seed, seed) for seed in range(self.seeds))
+            return tuple((split, seed) for seed in seeds for split in range(first, first + self.splits))
+        return tuple((first if self.one_split else seed, seed) for seed in seeds)
 
 
 @dataclass(frozen=True, kw_only=True)
