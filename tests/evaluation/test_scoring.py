@@ -261,8 +261,9 @@ class TestLogisticProbe:
         grid = (0.003, 0.1, 1.0, 30.0)
         logits = {}
         for c in grid:  # written out with scikit-learn
-            model = LogisticRegression(C=c, tol=1e-10, max_iter=10000).fit(data.x[:12].numpy(), data.y[:12].numpy())
-            logits[c] = torch.from_numpy(model.decision_function(data.x.numpy()))
+            model = LogisticRegression(C=c, tol=1e-12, max_iter=1000, solver="newton-cholesky")
+            model.fit(data.x[:12].double().numpy(), data.y[:12].numpy())
+            logits[c] = torch.from_numpy(model.decision_function(data.x.double().numpy()))
         rows = {name: data[f"{name}_mask"] for name in SETS}
 
         def of(name: str, c: float) -> float:
