@@ -60,6 +60,29 @@ def test_run_writes_the_folder_and_says_so(tmp_path: Path) -> None:
     assert "was done already" in again.stdout
 
 
+def test_run_with_the_logistic_probe(tmp_path: Path) -> None:
+    words = [
+        "run",
+        "good-cbas",
+        "--method",
+        "mario",
+        "--out",
+        "logistic",
+        "--set",
+        "epochs=2",
+        "--set",
+        "probe=logistic",
+    ]
+    done = mario(*words, *QUICK, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "logistic" / "result.json").read_text())
+    assert set(result["scores"]["calibration"]) == {"id_test", "ood_test"}
+    for point in result["curve"]:
+        assert {"ood_test_by_id_val", "calibration_id_test", "calibration_ood_test"} <= point.keys()
+    best = max(result["curve"], key=lambda point: point["id_val"])
+    assert result["scores"]["ood_test_by_id_val"] == best["ood_test_by_id_val"]
+
+
 def test_run_on_many_graphs_shows_a_score_for_each_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARIO_UNVERIFIED", "1")
     root = write_elliptic(tmp_path / "data", nodes=12)

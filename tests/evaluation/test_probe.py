@@ -12,12 +12,17 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 from mario.errors import MarioError
-from mario.evaluation import LiblinearProbe, LinearProbe, Probe, logistic_optimum, score
+from mario.evaluation import LiblinearProbe, LinearProbe, LogisticProbe, Probe, logistic_optimum, score
 
 every_probe = pytest.mark.parametrize(
     "probe",
-    [LinearProbe(epochs=200, lr=0.1), LinearProbe(solver="optimum"), LiblinearProbe(grid=(0.1, 1.0, 10.0))],
-    ids=["linear", "optimum", "logistic"],
+    [
+        LinearProbe(epochs=200, lr=0.1),
+        LinearProbe(solver="optimum"),
+        LiblinearProbe(grid=(0.1, 1.0, 10.0)),
+        LogisticProbe(),
+    ],
+    ids=["linear", "optimum", "liblinear", "logistic"],
 )
 
 
@@ -281,7 +286,7 @@ class TestLinear:
                 LinearProbe(epochs=epochs, lr=lr)
 
 
-class TestLogistic:
+class TestLiblinear:
     def test_settings_that_will_not_do(self) -> None:
         for grid in ((), (1.0, 0.0)):
             with pytest.raises(MarioError, match="grid must hold values of C above 0"):

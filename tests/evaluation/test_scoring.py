@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -17,10 +18,14 @@ from mario.evaluation import (
     SETS,
     LiblinearProbe,
     LinearProbe,
+    LogisticProbe,
     Probe,
+    calibration_error,
     evaluate,
     evaluate_many,
+    fit_temperature,
     invariance,
+    predict,
     report,
     score,
     select_checkpoint,
@@ -28,8 +33,8 @@ from mario.evaluation import (
 
 every_probe = pytest.mark.parametrize(
     "probe",
-    [None, LinearProbe(epochs=20), LinearProbe(solver="optimum"), LiblinearProbe(grid=(0.1, 10.0))],
-    ids=["default", "linear", "optimum", "logistic"],
+    [None, LinearProbe(epochs=20), LinearProbe(solver="optimum"), LiblinearProbe(grid=(0.1, 10.0)), LogisticProbe()],
+    ids=["default", "linear", "optimum", "liblinear", "logistic"],
 )
 
 
@@ -85,7 +90,7 @@ def test_the_probe_is_given_labels_of_training_nodes_alone() -> None:
 @pytest.mark.parametrize(
     "kind",
     [LinearProbe(), LinearProbe(solver="optimum"), LiblinearProbe(grid=(0.1, 10.0))],
-    ids=["linear", "optimum", "logistic"],
+    ids=["linear", "optimum", "liblinear"],
 )
 def test_garbage_in_other_labels_changes_no_prediction(kind: Probe, garbage: int, num_classes: int | None) -> None:
     if num_classes is not None and garbage >= num_classes:
@@ -252,6 +257,88 @@ def test_scores_do_not_depend_on_the_mode(off: type[torch.no_grad]) -> None:
         assert (evaluate(model, data.clone()), invariance(model, data.clone())) == due
 
 
+class TestLogisticProbe:
+    def test_scores_are_of_the_c_that_each_validation_set_chose(self) -> None:
+        data = shifted()
+        grid = (0.003, 0.1, 1.0, 30.0)
+        logits = {}
+        for c in grid:  # written out with scikit-learn
+            model = LogisticRegression(C=c, tol=1e-12, max_iter=1000, solver="newton-cholesky")
+            model.fit(data.x[:12].double().numpy(), data.y[:12].numpy())
+            logits[c] = torch.from_numpy(model.decision_function(data.x.double().numpy()))
+        rows = {name: data[f"{name}_mask"] for name in SETS}
+
+        def of(name: str, c: float) -> float:
+            return score(logits[c][rows[name]], data.y[rows[name]])
+
+        by_id, by_ood = (max(grid, key=lambda c, name=name: (of(name, c), -c)) for name in ("id_val", "ood_val"))
+        found = evaluate(raw(data), data, probe=LogisticProbe(grid=grid))
+        assert {name: found[name] for name in SETS} == {
+            name: of(name, by_ood if name.startswith("ood") else by_id) for name in SETS
+        }
+        assert found["ood_test_by_id_val"] == of("ood_test", by_id)
+        for name, c, val in (("id_test", by_id, "id_val"), ("ood_test", by_ood, "ood_val")):
+            temperature = fit_temperature(logits[c][rows[val]], data.y[rows[val]])
+            p = (logits[c][rows[name]] / temperature).softmax(1)
+            due = calibration_error(p, data.y[rows[name]])
+            assert found[f"calibration_{name}"] == pytest.approx(due, abs=1e-3)
+
+    def test_the_two_sets_can_choose_differently(self) -> None:
+        data = shifted()
+        data.y[data.ood_val_mask] = data.y[data.train_mask].mode().values  # a constant is best there
+        found = evaluate(raw(data), data, probe=LogisticProbe(grid=(1e-6, 1.0)))
+        assert found["ood_test"] != found["ood_test_by_id_val"]
+
+    @pytest.mark.parametrize("garbage", [0, 2])
+    def test_test_labels_change_no_prediction(self, garbage: int) -> None:
+        clean, poisoned = shifted(), shifted()
+        poisoned.y[poisoned.id_test_mask | poisoned.ood_test_mask] = garbage
+        for without in ((), ("id_val",), ("ood_val",), ("id_val", "ood_val")):
+            for data in (clean, poisoned):
+                for name in without:
+                    data.pop(f"{name}_mask", None)
+            one, two = (predict(clean.x, data, probe=LogisticProbe(), seed=3) for data in (clean, poisoned))
+            assert torch.equal(one, two)
+            before, after = (evaluate(raw(clean), data, probe=LogisticProbe(), seed=3) for data in (clean, poisoned))
+            for name in ("train", "id_val", "ood_val"):
+                assert before.get(name) == after.get(name)
+
+    def test_labels_of_validation_nodes_only_choose(self) -> None:
+        clean, poisoned = shifted(), shifted()
+        poisoned.y[poisoned.id_val_mask | poisoned.ood_val_mask] = 1
+        probe = LogisticProbe(grid=(1.0,))  # nothing to choose
+        assert torch.equal(predict(clean.x, clean, probe=probe), predict(clean.x, poisoned, probe=probe))
+
+    def test_without_validation_sets_c_is_chosen_on_held_out_training_rows(self) -> None:
+        data = shifted()
+        model = raw(data)
+        del data.id_val_mask, data.ood_val_mask
+        found = evaluate(model, data, probe=LogisticProbe(), seed=1)
+        assert found["ood_test"] == found["ood_test_by_id_val"]
+        logits = LogisticProbe().fit_predict(data.x[:12], data.y[:12], data.x, 3, seed=1)
+        assert found["ood_test"] == score(logits[48:], data.y[48:])
+
+    def test_groups_and_their_mean(self) -> None:
+        data = grouped("roc_auc")
+        found = evaluate(raw(data), data, probe=LogisticProbe())
+        assert found["ood_test"] == pytest.approx((found["T1"] + found["T2"]) / 2)
+        assert 0 <= found["ood_test_by_id_val"] <= 1
+
+    def test_a_class_that_only_validation_nodes_have(self) -> None:
+        data = shifted(num_classes=4)
+        data.y[data.ood_val_mask] = 3
+        found = evaluate(raw(data), data, probe=LogisticProbe())
+        assert found["ood_val"] == 0
+        assert found["ood_test"] > 0.3
+
+    def test_a_supervised_method_is_calibrated_too(self) -> None:
+        data = shifted()
+        model = mario.ERM(hidden_channels=8, num_layers=1, epochs=2, steps_per_epoch=2).fit(data)
+        found = evaluate(model, data, probe=LogisticProbe())
+        assert {name: found[name] for name in SETS} == evaluate(model, data)
+        assert 0 <= found["calibration_ood_test"] <= 1
+
+
 class TestMany:
     def test_embeddings_are_matrices_of_finite_numbers(self) -> None:
         data = shifted()
@@ -339,6 +426,19 @@ class TestReport:
         monkeypatch.setattr(sys.modules["mario.evaluation.scoring"], "select_checkpoint", spy)
         report(CURVE)
         assert shown == {**{rule: {"id_val", "ood_val"} for rule in ALLOWED_FOR_CLAIMS}, "oracle": {"ood_test"}}
+
+    def test_a_penalty_chosen_on_id_val_has_its_own_score(self) -> None:
+        curve = [{**point, "ood_test_by_id_val": 0.01 * i} for i, point in enumerate(CURVE)]
+        found = report(curve)
+        assert (found["ood_test"], found["ood_test_by_id_val"]) == (0.63, 0.01)
+        assert found["chosen_on"]["ood_test_by_id_val"] == "id_val"
+        assert "calibration" not in found
+
+    def test_calibration_is_of_the_chosen_checkpoints(self) -> None:
+        curve = [
+            {**point, "calibration_id_test": 0.1 * i, "calibration_ood_test": 0.2 * i} for i, point in enumerate(CURVE)
+        ]
+        assert report(curve)["calibration"] == {"id_test": 0.1, "ood_test": 0.4}
 
     def test_without_validation_sets_only_what_can_be_said(self) -> None:
         curve = [{"step": 10, "train": 0.5, "ood_test": 0.4}, {"step": 20, "train": 0.6, "ood_test": 0.3}]

@@ -23,6 +23,7 @@ from mario.evaluation.metrics import find_metric
 from mario.evaluation.penalty import Regression, check_blocks, choose_penalty, fit_regression, split_rows
 from mario.files import write_tensors
 from mario.graphs import Block, BlockMatrix
+from mario.graphs.paging import count_not_finite
 from mario.graphs.sparse import csr
 from mario.methods.base import check_seed
 from mario.untrusted import read_safetensors
@@ -42,7 +43,7 @@ class WrongTypeError(MarioError, TypeError):
 
 
 class BlockClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """ℓ2-regularized logistic regression on named blocks; C is chosen and probabilities are calibrated on validation.
+    """ℓ2-regularized logistic regression on named blocks of columns, C and calibration from validation rows.
 
     Blocks are used as they are: not whitened, not standardized. Sparse and wide blocks are only multiplied with and
     never written out. C is scikit-learn's: the optimum is that of ``sklearn.linear_model.LogisticRegression``.
@@ -115,7 +116,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = _labels(y, z.shape[0])
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise MarioError(f"y holds one class, {self.classes_[0]!r}: a classifier needs rows of two classes or more")
+            raise MarioError(f"y holds one class, {self.classes_[0]}: a classifier needs rows of two classes or more")
         self._widths = {name: block.shape[1] for name, block in z.items()}
         self._named, self.n_features_in_ = named, z.shape[1]
         target, count = torch.from_numpy(codes.astype(np.int64)), len(self.classes_)
@@ -380,5 +381,6 @@ def _matrix(part: Any, what: str) -> Tensor:
         found = found.double()
     if found.dim() != 2 or found.size(0) == 0 or found.size(1) == 0:
         raise MarioError(f"{what} must be a matrix with rows and columns, got the shape {tuple(found.shape)}")
-    check_blocks(BlockMatrix({what: Block(found)}))
+    if bad := count_not_finite(found.values() if found.layout == torch.sparse_csr else found):
+        raise MarioError(f"{what} holds {bad} NaN or infinite entries")
     return found

@@ -328,8 +328,11 @@ class _Loss:
         """An approximate inverse of the Hessian: on all but the leading axes, as if all rows were equally uncertain."""
         classes = len(p)
         diagonal = (p - p * p).mean(1, keepdim=True).clamp_(min=1e-12) * self.spread + self.l2
-        k = min(int((self.spread > self.l2[0]).sum()), LEADING // classes)
-        if self.rows.basis is None or k < 2:
+        if self.rows.basis is None:
+            return lambda x: x / diagonal
+        axes = self.spread[-1 - len(self.rows.sample) :]  # and the bias
+        k = min(int((axes > self.l2[0]).sum()), LEADING // classes)
+        if k < 2:
             return lambda x: x / diagonal
         p, rows = p[:, self.rows.sampled], self.rows.sample[1 - k :]
         rows = torch.cat([rows, rows.new_ones(1, rows.size(1))])

@@ -18,6 +18,8 @@ GRID = tuple(4.0**k for k in range(-3, 6))
 """The values of C that are tried, times the mean square norm of a centered training row."""
 GAP = 1e-7
 """The loss is at most this far from its minimum."""
+LARGEST = 1e-5
+"""Largest norm of the gradient, relative to the root mean square norm of a row."""
 PATIENCE = 3
 """After this many values of C that are each worse than the best so far, larger ones are not tried."""
 
@@ -148,7 +150,7 @@ def _at(path: LogisticPath, y: Tensor, C: float) -> Regression:
     l2 = (2 if len(y.unique()) == 2 else 1) / (C * len(y))
     # At a gradient g, the loss is within ‖g‖² / 2 l2 of its minimum.
     tolerance = (2 * GAP * l2 / (path.spread or 1.0)) ** 0.5
-    return Regression(*path.at(l2, min(tolerance, 1e-3)), C)
+    return Regression(*path.at(l2, min(tolerance, LARGEST)), C)
 
 
 def _score(logits: Tensor, y: Tensor, metric: str) -> float:

@@ -231,9 +231,9 @@ def report(curve: Sequence[Mapping[str, Any]], groups: Sequence[str] = ()) -> di
 
     ``id_test`` is taken at the checkpoint with the best ``id_val``, ``ood_test`` at the one with the best ``ood_val``,
     and ``ood_test_by_id_val`` at the one with the best ``id_val``, for users without an OOD validation set; where
-    points have ``ood_test_by_id_val``, of a probe whose penalty ``id_val`` chose, that score is taken for it. If the
-    set to choose on is missing, the last checkpoint is used, and ``chosen_on`` says so. The test groups in ``groups``
-    are reported at the checkpoint of ``ood_test``, and ``calibration`` has the calibration error of ``id_test`` and
+    points have ``ood_test_by_id_val``, of a probe whose penalty ``id_val`` chose, that score is taken. If the set to
+    choose on is missing, the last checkpoint is used, and ``chosen_on`` says so. The test groups in ``groups`` are
+    reported at the checkpoint of ``ood_test``, and ``calibration`` has the calibration error of ``id_test`` and
     ``ood_test`` at theirs.
 
     Example:

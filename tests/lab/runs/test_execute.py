@@ -20,9 +20,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 import forked
 from elliptic_files import write_elliptic
 from mario.errors import MarioError
-from mario.evaluation import LiblinearProbe, LinearProbe, evaluate
+from mario.evaluation import LiblinearProbe, LinearProbe, LogisticProbe, evaluate
 from mario.graphs.fingerprint import fingerprint
 from mario.lab.case import Case
+from mario.lab.frame import frame
 from mario.lab.presets import split_settings
 from mario.lab.presets.file import read_preset
 from mario.lab.result import RunResult
@@ -199,18 +200,33 @@ def test_invariance_is_measured_at_every_checkpoint_where_asked_for(method: str,
 
 def test_a_run_is_judged_by_the_probe_that_it_names(tmp_path: Path) -> None:
     found = {}
-    for probe in ("linear", "optimum", "logistic"):
+    for probe in ("linear", "optimum", "liblinear", "logistic"):
         run, data = plan("random-init", epochs=1, checkpoints=1, probe=probe)
         found[probe] = finish(run, data, tmp_path / probe).curve[0]
         model = load(tmp_path / probe / "model.safetensors")
         kinds = {
             "linear": LinearProbe(epochs=5 * 10),
             "optimum": LinearProbe(solver="optimum"),
-            "logistic": LiblinearProbe(),
+            "liblinear": LiblinearProbe(),
+            "logistic": LogisticProbe(),
         }
         by_hand = evaluate(model, data, probe=kinds[probe], seed=probe_seed(run, found[probe].step))
         assert found[probe].scores == by_hand
-    assert len({str(scores) for scores in found.values()}) == 3
+    assert len({str(scores) for scores in found.values()}) == 4
+
+
+def test_a_resumed_run_with_the_logistic_probe_has_the_same_scores(tmp_path: Path) -> None:
+    run, data = plan(epochs=4, checkpoints=4, probe="logistic")
+    whole = finish(run, data, tmp_path / "whole")
+    for epoch in execute(run, data, tmp_path / "stopped"):
+        if epoch.number == 2:
+            break
+    assert finish(run, data, tmp_path / "stopped").curve == whole.curve
+    assert set(whole.scores.calibration or {}) == {"id_test", "ood_test"}
+    (row,) = frame([whole]).to_dict("records")
+    for name in ("id_test", "ood_test"):
+        (chosen,) = (point for point in whole.curve if point.step == whole.chosen_step(name))
+        assert row[f"calibration_{name}"] == chosen.scores[f"calibration_{name}"]
 
 
 def _carry_on(folder: str, kill_at: int = 0, after: float = 0.0) -> None:
