@@ -112,6 +112,7 @@ NOTHING: dict[str, View] = {"edges": DropEdges(0.0), "features": MaskFeatures(0.
 
 @fuzz(examples=70, data=ANY, name=st.sampled_from(sorted(VIEWS)), seed=seeds)
 @example(data=Data(edge_index=torch.zeros(2, 0).long(), num_nodes=2), name="adversary", seed=0)
+@example(data=Data(x=torch.eye(2), edge_index=torch.zeros(2, 0).long(), edge_weight=False), name="ppr", seed=0)
 def test_a_view_leaves_the_graph_alone_and_is_one(data: Data, name: str, seed: int) -> None:
     before = {key: value.clone() if isinstance(value, Tensor) else value for key, value in data.to_dict().items()}
     made = attempt(lambda: VIEWS[name](data, generator(seed)))

@@ -58,8 +58,8 @@ def test_values_that_json_writes_differently_are_turned_into_what_is_declared(na
     ("name", "value", "message"),
     [
         ("width", 0, "width must be at least 1, got 0"),
-        ("width", 10**400, "width must be at most 9223372036854775807 in size"),
-        ("rate", 10**400, r"rate must be at most 1e\+30 in size"),
+        ("width", 10**40, "width must be at most 9223372036854775807 in size"),
+        ("rate", 10**40, r"rate must be at most 1e\+30 in size"),
         ("free", -1e300, r"free must be at most 1e\+30 in size"),
         ("steps", (1, 2**64), "steps must be at most 9223372036854775807 in size"),
         ("kind", "x" * 500, r"kind must be one of gcn, gat, got 'x+\.\.\.$"),

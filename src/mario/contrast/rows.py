@@ -48,7 +48,7 @@ def check_clusters(u: Tensor, clusters_u: Tensor, clusters_v: Tensor) -> None:
 
 def check_positive(name: str, value: float) -> None:
     """A finite number above zero, or a `MarioError`."""
-    if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
+    if not (isinstance(value, int | float) and 0 < value < (math.inf if isinstance(value, float) else 2**63)):
         raise MarioError(f"{name} must be a finite number above 0, got {value!r}")
 
 

@@ -103,6 +103,8 @@ def _check_structure(data: Data, needed: tuple[str, ...], once: Callable[..., No
         once(edge_index, ("edges", num_nodes), lambda: _check_edge_bounds(edge_index, num_nodes))
         for key in EDGE_DATA:
             value, edges = data.get(key), edge_index.size(1)
+            if value is not None and not isinstance(value, Tensor):
+                raise MarioError(f"data.{key} must be a tensor with a row for each edge, got {_kind(value)}; remove it")
             if isinstance(value, Tensor) and (not value.dim() or value.size(0) != edges):
                 rows = value.size(0) if value.dim() else "no"
                 raise MarioError(f"data.{key} has {rows} rows, but data.edge_index has {edges} edges")

@@ -408,6 +408,8 @@ def test_a_plug_in_dataset_brings_its_presets(tmp_path: Path, monkeypatch: pytes
         ("like = 'toy'", "presets go in a circle: toy like toy"),
         ("like = 'nobody'", "nobody"),
         ("[good", "is not valid TOML"),
+        ("like = 3", r"toy\.toml: like must be a text, got 3"),
+        ("[good]\nonly = 'lr'", r"section good: only must be a list of names of settings, got 'lr'"),
     ],
 )
 def test_a_wrong_file_of_a_method_is_one_clear_error(
@@ -426,6 +428,9 @@ def test_a_wrong_file_of_a_method_is_one_clear_error(
         ("[mine]\na.b = { learning = 1 }", "no method has a setting 'learning'"),
         ("[mine]\nlike = 'yours'", "the preset of mine is like 'yours', which has no section"),
         ("[mine]\nlike = 'mine'", "presets go in a circle: mine like mine"),
+        ("[mine]\ncolor.concept = 5", r"section mine: color\.concept must be a table of settings, got 5"),
+        ("[mine]\nmethods = 5", "section mine: methods must hold a table for each method, got 5"),
+        ("[mine]\nmethods.grace.only = [5]", r"section mine, methods\.grace: only must be a list of names"),
     ],
 )
 def test_a_wrong_file_of_a_dataset_is_one_clear_error(
