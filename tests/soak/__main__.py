@@ -109,7 +109,9 @@ def conclude(lanes: list[Lane], kills: Counter[str], own: list[tuple[int, int]],
     faults += [f"still there: {process}" for process in left(sessions)]
     # Python's folders for sockets and PyG's generated modules; a kill leaves them, and they are not ours.
     others = Counter(path.name[:4] for path in (root / "tmp").iterdir())
-    faults += [f"left in TMPDIR: {count} of {name}..." for name, count in others.items() if name not in ("pymp", "torc")]
+    faults += [
+        f"left in TMPDIR: {count} of {name}..." for name, count in others.items() if name not in ("pymp", "torc")
+    ]
     growth = [grown for lane in lanes for line in lane.memory if (grown := _growth(line)) is not None]
     faults += [f"a process grew by {grown} bytes" for grown in growth if grown > GROWTH]
     if len(own) > 15:
