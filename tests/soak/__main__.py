@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
-import postgres
+from tests import postgres
 from tests.soak.commands import kill_one, left, measure
 from tests.soak.lanes import Lane, Reproduce, Tune, TuneInPostgres
 
