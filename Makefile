@@ -17,7 +17,7 @@ MINUTES ?= 60
 # The stamp holds the folder's path: an editable install points there, so a moved or copied folder is set up anew, and
 # so is one whose Python is gone.
 MOVED := $(shell [ -x .venv/bin/python ] && [ "$$(cat .venv/.runtime 2>/dev/null)" = "$$(pwd)" ] || echo moved)
-.PHONY: help setup demo test fuzz integration lint audit docs benchmark reproduce clean $(MOVED)
+.PHONY: help setup demo test fuzz integration faults soak lint audit docs benchmark reproduce clean $(MOVED)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s%s\n", $$1, $$2}'
@@ -37,6 +37,14 @@ fuzz: .venv/.dev ## try random graphs, settings, files and command lines for MIN
 integration: .venv/.integration ## run the tests that need a server or a browser, installing what they need (as root)
 	@tests/integration/install.sh
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist loadfile tests/integration
+
+faults: .venv/.integration ## kill a run, and fail its disk, at every system call that changes its folder (half an hour)
+	@tests/integration/install.sh
+	@MARIO_FAULTS=all OMP_NUM_THREADS=1 $(PY) -m pytest -s tests/integration/test_system_calls.py
+
+soak: .venv/.integration ## kill processes of reproduce and tune at random for MINUTES (60), check that nothing is lost
+	@tests/integration/install.sh
+	@$(PY) -m tests.soak --minutes $(MINUTES)
 
 lint: .venv/.dev ## check format, style, types, the direction of imports and the language
 	@echo "ruff format"; $(PY) -m ruff format --check .

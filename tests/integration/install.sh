@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the integration tests need of the system, from Debian's packages where it is missing: Chromium, PostgreSQL, Slurm
-# and a C++ compiler. Nothing is started: each test starts its own. Without root nothing is installed either; it says
+# What the integration tests need of the system, from Debian's packages where it is missing: Chromium, PostgreSQL, Slurm,
+# strace and a C++ compiler. Nothing is started: each test starts its own. Without root nothing is installed either; it says
 # what is missing, and the tests that need it are skipped, saying so.
 set -euo pipefail
 PATH="$PATH:/usr/sbin:/sbin"
@@ -11,10 +11,11 @@ has chromium || missing+=(chromium)
 has initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
 { has slurmctld && has slurmd && has sbatch; } || missing+=(slurm-wlm)
 has munged || missing+=(munge)
+has strace || missing+=(strace)
 has g++ || has clang++ || has c++ || missing+=(g++)
 
 if [ ${#missing[@]} -eq 0 ]; then
-  echo "chromium, postgresql, slurm-wlm, munge, a C++ compiler: all there"
+  echo "chromium, postgresql, slurm-wlm, munge, strace, a C++ compiler: all there"
   exit
 fi
 if [ "$(id -u)" -ne 0 ] || ! has apt-get; then

@@ -263,7 +263,7 @@ def check_study(wanted: Path, folder: Path, trials: int) -> None:
     assert [trial.state for trial in found] == [TrialState.COMPLETE] * trials
     runs = {plan.runs(trial.params)[0].digest: trial.value for trial in found}
     assert {path.name for path in folder.iterdir()} == {"tune", *runs}
-    assert {path.name for path in (folder / "tune").iterdir()} == {f"{plan.name}.db"}
+    assert {path.name for path in (folder / "tune").iterdir()} == {f"{plan.name}.db", f".{plan.name}.db.lock"}
     for digest, value in runs.items():
         result = read_json(folder / digest / "result.json")
         assert value == max(point["ood_val"] for point in result["curve"])
@@ -300,7 +300,9 @@ def test_a_fault_in_the_database_of_a_tuning_loses_no_trial(
                 outcomes["killed"] += 1
             elif ended.code:
                 (line,) = ended.said.splitlines()
-                assert re.match(r"mario: error: (the|cannot reach the) storage sqlite:.*: .*(disk|database)", line)
+                assert re.match(
+                    r"mario: error: (the storage|cannot) .*\.db\b.*: .*(disk|database|device|output error)", line
+                )
                 outcomes["refused"] += 1
             else:
                 outcomes["finished"] += 1

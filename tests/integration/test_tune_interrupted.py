@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -18,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mario.lab.case import Case
 from mario.lab.tune.plan import Tuning
-from mario.lab.tune.study import counted, open_study
+from mario.lab.tune.study import counted, open_study, orphaned
 from mario.lab.tune.work import work
 
 pytestmark = pytest.mark.timeout(900)  # half a minute where nothing else runs, and many times that where much does
@@ -66,10 +67,6 @@ def begin() -> Iterator[Begin]:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _heed_ctrl_c() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests in the background has it ignored
 
 
 def wait_for(found: Callable[[], Any]) -> Any:
@@ -141,9 +138,14 @@ def test_a_study_survives_ctrl_c_and_the_deaths_of_parent_and_worker(tmp_path: P
     told = command.communicate(timeout=300)[1]
     assert command.returncode == 130, told
     assert "repeat the same command" in told
-    assert not study.get_trials(states=[TrialState.RUNNING]), "what was at work is given back"
-    assert len(study.get_trials(states=[TrialState.WAITING])) == 1
+    # What was at work is given back, unless it came to its end before the signal.
+    every = study.get_trials()
+    states = Counter(trial.state for trial in every)
+    assert states[TrialState.RUNNING] == 0
+    assert states[TrialState.WAITING] == states[TrialState.FAIL] <= 1
+    assert not orphaned(every)
     first = done(study)
+    assert len(first) == states[TrialState.COMPLETE] >= 1
 
     # The same study from a script, so that a worker is taken for dead after six seconds and not after sixty.
     tuning = begin(sys.executable, script, json.dumps(ASKED), folder, stdout=subprocess.DEVNULL)

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
-import postgres
+from tests import postgres
 from tests.soak.commands import kill_one, left, measure
 from tests.soak.lanes import Lane, Reproduce, Tune, TuneInPostgres
 
@@ -109,8 +109,9 @@ def conclude(lanes: list[Lane], kills: Counter[str], own: list[tuple[int, int]],
     faults += [f"still there: {process}" for process in left(sessions)]
     # Python's folders for sockets and PyG's generated modules; a kill leaves them, and they are not ours.
     others = Counter(path.name[:4] for path in (root / "tmp").iterdir())
-    ours = {name: count for name, count in others.items() if name not in ("pymp", "torc")}
-    faults += [f"left in TMPDIR: {count} of {name}..." for name, count in ours.items()]
+    faults += [
+        f"left in TMPDIR: {count} of {name}..." for name, count in others.items() if name not in ("pymp", "torc")
+    ]
     growth = [grown for lane in lanes for line in lane.memory if (grown := _growth(line)) is not None]
     faults += [f"a process grew by {grown} bytes" for grown in growth if grown > GROWTH]
     if len(own) > 15:

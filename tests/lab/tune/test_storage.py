@@ -1,6 +1,8 @@
 """Where trials are kept, and what is said when that cannot be reached."""
 
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import optuna
@@ -98,6 +100,36 @@ def test_what_is_no_database(tmp_path: Path) -> None:
         open_at(storage_url(tmp_path / "file"))
     with pytest.raises(RunFailedError, match="cannot reach the storage"):
         open_at(storage_url(tmp_path / "file" / "below.db"))
+
+
+def test_a_file_has_all_tables_or_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "trials.db"
+    (tmp_path / ".trials.db.1f.part-journal").write_text("of a process that was killed")
+    replace, seen = os.replace, []
+
+    def look(part: str, name: Path) -> None:
+        with closing(sqlite3.connect(part)) as database:
+            made = database.execute("select name from sqlite_master where sql like 'CREATE UNIQUE INDEX%'").fetchall()
+            seen.append((name, ("ix_studies_study_name",) in made, path.exists()))
+        replace(part, name)
+
+    monkeypatch.setattr("os.replace", look)
+    open_at(storage_url(path))
+    assert seen == [(path, True, False)]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".trials.db.lock", "trials.db"]
+
+
+def test_a_heartbeat_that_fails_is_followed_by_another(tmp_path: Path) -> None:
+    storage = open_at(storage_url(tmp_path / "trials.db"))
+    study = storage.create_new_study([optuna.study.StudyDirection.MAXIMIZE], "mine")
+    trial = storage.create_new_trial(study)
+    with closing(sqlite3.connect(tmp_path / "trials.db")) as database:
+        database.execute("alter table trial_user_attributes rename to hidden")
+        storage.record_heartbeat(trial)
+        database.execute("alter table hidden rename to trial_user_attributes")
+    assert "worker" not in storage.get_trial(trial).user_attrs
+    storage.record_heartbeat(trial)
+    assert storage.get_trial(trial).user_attrs["worker"].endswith(f" {os.getpid()}")
 
 
 def test_a_worker_signs_a_trial_with_its_first_sign_of_life(tmp_path: Path) -> None:

@@ -49,12 +49,10 @@ def carry_out(job: Job, folder: Path, root: Path | None) -> Ending:
             # Write before looking for a result: on a network filesystem, only a write of ours refreshes the folder.
             if not begin_attempt(folder):
                 return Ending.FAILED
-            if store.look(folder, mine=True).state == store.DONE:
-                end_attempt(folder, os.getpid())
-                return Ending.DONE
             try:
-                for _ in proceed(job.spec, load_data(job.spec, root), folder, device="cpu"):
-                    pass
+                if store.look(folder, mine=True).state != store.DONE:
+                    for _ in proceed(job.spec, load_data(job.spec, root), folder, device="cpu"):
+                        pass
             except Exception as error:
                 end_attempt(folder, os.getpid())
                 return _failed(job, folder, error)

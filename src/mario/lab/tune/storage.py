@@ -13,6 +13,7 @@ import optuna
 import sqlalchemy.exc
 
 from mario.errors import MarioError, RunFailedError
+from mario.files import locked, write_whole
 from mario.lab.anonymous import worker_name
 
 ATTEMPTS = 4
@@ -31,11 +32,14 @@ class Storage(optuna.storages.RDBStorage):
         self._signed: set[int] = set()
 
     def record_heartbeat(self, trial_id: int) -> None:
-        super().record_heartbeat(trial_id)
-        if trial_id not in self._signed:
-            self._signed.add(trial_id)
-            with suppress(optuna.exceptions.UpdateFinishedTrialError):
-                self.set_trial_user_attr(trial_id, "worker", worker_name())
+        # An error would end the thread of the heartbeats, and the next heartbeat may succeed. If the storage fails for
+        # longer, the trial itself says so.
+        with suppress(optuna.exceptions.StorageInternalError, sqlalchemy.exc.SQLAlchemyError):
+            super().record_heartbeat(trial_id)
+            if trial_id not in self._signed:
+                with suppress(optuna.exceptions.UpdateFinishedTrialError):
+                    self.set_trial_user_attr(trial_id, "worker", worker_name())
+                self._signed.add(trial_id)
 
 
 def storage_url(storage: str | Path) -> str:
@@ -80,7 +84,6 @@ def open_storage(
     """The storage at ``url``, created if needed. ``lost`` is called with a trial whose worker stopped its heartbeat."""
     arguments: dict[str, Any] = {"pool_pre_ping": True}  # the server may have closed an idle connection
     if url.startswith("sqlite:"):
-        _make_folder(url)
         arguments["connect_args"] = {"timeout": 60}  # one process writes at a time, the others wait
     elif url.startswith(("postgresql", "mysql", "mariadb")):
         arguments["connect_args"] = {"connect_timeout": 10}
@@ -88,6 +91,7 @@ def open_storage(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                _create_file(url)
                 return Storage(
                     url,
                     engine_kwargs=dict(arguments),
@@ -95,6 +99,8 @@ def open_storage(
                     grace_period=6 * heartbeat,
                     heartbeat_stale_trial_callback=lost,
                 )
+        except MarioError:
+            raise
         except ImportError as error:
             hint = ": pip install 'mario-gcl[postgres]'" if "psycopg" in url else ""
             raise MarioError(
@@ -129,13 +135,26 @@ def failing_in_words(url: str) -> Iterator[None]:
         ) from error
 
 
-def _make_folder(url: str) -> None:
+def _create_file(url: str) -> None:
+    """Create an SQLite file, which has all tables or is absent.
+
+    SQLite creates tables and their indices one after the other. A kill between them would leave a file that looks
+    complete, in which one study could be created twice.
+    """
     place = url.partition("///")[2].partition("?")[0]
-    if place and place != ":memory:":
-        try:
-            Path(place).parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunFailedError(f"cannot reach the storage {url}: {error.strerror}") from None
+    if not url.startswith("sqlite:") or not place or place.startswith((":memory:", "file:")) or Path(place).exists():
+        return
+    path = Path(place)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path):
+            if path.exists():  # another worker was first
+                return
+            for left in path.parent.glob(f".{path.name}.*.part*"):  # by a kill
+                left.unlink(missing_ok=True)
+            write_whole(path, lambda name: optuna.storages.RDBStorage(f"sqlite:///{name}").engine.dispose())
+    except OSError as error:
+        raise RunFailedError(f"cannot reach the storage {url}: {error.strerror}") from None
 
 
 def _first_line(error: BaseException, hide: str = "") -> str:
