@@ -192,7 +192,9 @@ STRUCTURE: dict[str, Callable[[], Any]] = {
 VALUES: dict[str, Callable[[], Any]] = {
     "no x": changed(x=None),
     "no edges": changed(edge_index=None),
-    "an entry that is NaN": lambda: sound(x=features().index_put_((torch.tensor(7), torch.tensor(2)), torch.tensor(NAN))),
+    "an entry that is NaN": lambda: sound(
+        x=features().index_put_((torch.tensor(7), torch.tensor(2)), torch.tensor(NAN))
+    ),
     "all entries NaN": changed(x=torch.full((NODES, 3), NAN)),
     "an infinite entry": changed(x=torch.full((NODES, 3), INF)),
     "an entry of minus infinity": changed(x=torch.full((NODES, 3), -INF)),
@@ -530,7 +532,9 @@ def _changed_later() -> Iterator[Kind]:
     def column(data: Data) -> None:
         data.x.col_indices()[0] = 9
 
-    for entry, call in (CHECKED | SPLIT | {name: ANY[name] for name in ("DropEdges", "RandomWalk", "Clusters")}).items():
+    for entry, call in (
+        CHECKED | SPLIT | {name: ANY[name] for name in ("DropEdges", "RandomWalk", "Clusters")}
+    ).items():
         if entry == "save_dataset":
             continue  # writes once
         yield refused(f"an edge changed in place after {entry}", lambda call=call: after(edge, call))

@@ -107,9 +107,7 @@ def _values() -> Iterator[Kind]:
             )
     for field in dataclasses.fields(Evaluation):
         for fault, value in VALUES[kind_of(field)].items():
-            yield refused(
-                f"{fault} for Evaluation({field.name})", lambda n=field.name, v=value: Evaluation(**{n: v})
-            )
+            yield refused(f"{fault} for Evaluation({field.name})", lambda n=field.name, v=value: Evaluation(**{n: v}))
 
 
 def _texts() -> Iterator[Kind]:

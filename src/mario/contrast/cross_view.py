@@ -4,7 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mario.contrast.rows import check_pair, check_positive
+from mario.arguments import check_positive
+from mario.contrast.rows import check_pair
 from mario.errors import MarioError
 
 

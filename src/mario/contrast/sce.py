@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from mario.arguments import check_number
 from mario.contrast.rows import check_pair
-from mario.errors import MarioError
 
 
 def scaled_cosine_error(x: Tensor, y: Tensor, exponent: float = 3.0) -> Tensor:
@@ -22,8 +22,7 @@ def scaled_cosine_error(x: Tensor, y: Tensor, exponent: float = 3.0) -> Tensor:
         tensor(0.5000)
     """
     check_pair(x, y)
-    if exponent < 1:
-        raise MarioError(f"exponent must be at least 1, got {exponent}")
+    check_number("exponent", exponent, low=1)
     return (1 - (_directions(x) * _directions(y)).sum(1)).pow(exponent).mean()
 
 

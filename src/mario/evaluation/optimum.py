@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
+from mario.arguments import check_positive
 from mario.errors import MarioError
 
 TOLERANCE = 1e-10
@@ -50,14 +51,25 @@ def logistic_optimum(
         >>> torch.allclose(0.1 * weight[1], (1 - p[1, 1]).reshape(1))  # the gradient is zero
         True
     """
+    for name, given, right in (
+        ("z", z, isinstance(z, Tensor) and z.dim() == 2 and z.is_floating_point() and z.layout == torch.strided),
+        ("y", y, isinstance(y, Tensor) and y.dim() == 1 and y.dtype == torch.int64),
+    ):
+        if not right:
+            raise MarioError(f"z must be a matrix of real numbers and y one int64 per row; {name} is {type(given)}")
+    if len(z) != len(y) or not len(y) or not bool(torch.isfinite(z.sum())):
+        raise MarioError(f"z must be finite and have a label for each row, got {len(z)} rows and {len(y)} labels")
+    if int(y.min()) < 0 or int(y.max()) >= classes:
+        raise MarioError(f"labels must lie in 0 to {classes - 1}, got {int(y.min())} to {int(y.max())}")
     found, y = y.unique(return_inverse=True)
     if len(found) < 2:
         raise MarioError(f"logistic regression needs training nodes of two classes, all are of class {int(found[0])}")
-    if not l2 > 0:
-        raise MarioError(f"l2 must be above 0, got {l2}")
+    check_positive("l2", l2)
     rows = _Rows(z)
     x = rows.center.new_zeros(len(found), len(rows.spread) + 1)
     if start is not None:
+        if start[0].shape != (classes, z.size(1)) or start[1].shape != (classes,) or not start[0].isfinite().all():
+            raise MarioError(f"start must be finite weights [{classes}, {z.size(1)}] and biases [{classes}]")
         weight, bias = (part[found].double() for part in start)
         x[:, :-1] = weight if rows.basis is None else weight @ rows.basis
         x[:, -1] = torch.where(bias.isfinite(), bias + weight @ rows.center, 0.0)

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from torch import nn
 
+from mario.arguments import MOST
 from mario.errors import MarioError
 
 _KINDS = {
@@ -91,7 +92,8 @@ def parse_setting(field: "dataclasses.Field[Any]", text: str) -> Any:
             return tuple(int(part) for part in text.strip("[]()").split(",") if part.strip())
         return kind(text)
     except (KeyError, ValueError):
-        raise MarioError(f"{field.name}={text}: that is not {_KINDS[kind]}") from None
+        shown = text if len(text) <= 60 else f"{text[:57]}..."
+        raise MarioError(f"{field.name}={shown}: that is not {_KINDS[kind]}") from None
 
 
 def _is_module_or_none(field: "dataclasses.Field[Any]", value: Any) -> bool:
@@ -110,6 +112,8 @@ def _as_declared(field: "dataclasses.Field[Any]", value: Any) -> Any:
         raise wrong
     if kind is float and not math.isfinite(value):
         raise MarioError(f"{field.name} must be a finite number, got {value}")
+    if kind is int and value > MOST:
+        raise MarioError(f"{field.name} must be at most {MOST:,}, got a larger number")
     if kind is tuple and not all(isinstance(part, int) and not isinstance(part, bool) for part in value):
         raise wrong
     return value

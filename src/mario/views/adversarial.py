@@ -10,10 +10,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario import ranks
+from mario.arguments import check_count, check_number
 from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix, Features, Perturbed
 from mario.graphs.sparse import row_of_entries
-from mario.views.view import View
+from mario.views.view import View, features_of
 
 Loss = Callable[..., Tensor]
 
@@ -50,10 +51,10 @@ class AdversarialFeatures(View):
         step: Literal["frobenius", "sign"] = "frobenius",
         loss: Callable[[Data], Tensor] | None = None,
     ) -> None:
-        if not 0 <= epsilon < math.inf:
-            raise MarioError(f"epsilon must be finite and not negative, got {epsilon}")
-        if steps < 1:
-            raise MarioError(f"steps must be at least 1, got {steps}")
+        check_number("epsilon", epsilon, low=0)
+        check_count("steps", steps)
+        if loss is not None and not callable(loss):
+            raise MarioError(f"loss must be a function of a graph, or None, got {loss!r}")
         if step not in ("frobenius", "sign"):
             raise MarioError(f"step must be 'frobenius' or 'sign', got '{step}'")
         self.epsilon = epsilon
@@ -66,10 +67,13 @@ class AdversarialFeatures(View):
         if self.loss is None:
             raise MarioError("AdversarialFeatures as a transform needs a function to ascend: pass loss=")
         data = copy.copy(data)
-        data.x = self._written_out(data.x, generator)
+        data.x = self._written_out(features_of(self, data), generator)
         for _ in range(self.steps):
             with torch.enable_grad():  # the caller may have turned them off
-                (gradient,) = torch.autograd.grad(self.loss(data), data.x)
+                value = self.loss(data)
+                if not isinstance(value, Tensor) or value.numel() != 1:
+                    raise MarioError(f"loss must return a tensor of one number, got {value!r}")
+                (gradient,) = torch.autograd.grad(value, data.x)
             self._move(data.x, gradient.clone())  # autograd may return an expanded view of one number
         data.x = data.x.detach()
         return data
