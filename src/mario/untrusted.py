@@ -35,6 +35,7 @@ NAME_BYTES = 150
 CHECKSUM = "mario-checksum"
 """Where the header of a safetensors file that mario wrote holds the checksum of its content."""
 
+_SHOWN = 500  # characters of a path in a message
 _NPY_DIMENSIONS = 32
 _KEY_PARTS = 64  # tomllib takes quadratic time for a.b.c.d...
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
@@ -91,7 +92,7 @@ def open_file(path: Path | str) -> BinaryIO:
     except FileNotFoundError:
         raise MarioError(f"there is no file {path}") from None
     except OSError as error:
-        raise MarioError(f"cannot read {path}: {error.strerror}") from error
+        raise MarioError(f"cannot read {str(path)[:_SHOWN]}: {error.strerror}") from error
     except ValueError as error:  # a null character
         raise MarioError(f"cannot read {str(path)!r}: {error}") from None
     mode = os.fstat(number).st_mode
@@ -219,6 +220,8 @@ def read_safetensors(path: Path | str, key: str) -> tuple[Any, "dict[str, Tensor
     with _safetensors(path, "pt") as opened:
         about, found = _header(opened, key), {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
         metadata = opened.metadata()
+        if unknown := sorted(metadata.keys() - {key, CHECKSUM, "format"}):
+            raise MarioError(f"its header has {_short(unknown[0])}, which mario does not write")
         if CHECKSUM in metadata and metadata.pop(CHECKSUM) != tensor_checksum(metadata, found):
             raise MarioError("its checksum is not that of its content")
         return about, found

@@ -19,4 +19,5 @@ if __name__ == "__main__":
         for one in ended:
             if one.outcome not in (CLEAR, HANDLED) or (text and text in one.name) or one.seconds > 1:
                 print(f"{area}: {one.name}: {one.outcome} ({one.seconds} s): {one.said}", flush=True)
+        print(f"{area}: {sum(one.seconds for one in ended):.0f} s", flush=True)
     print(table(counts))

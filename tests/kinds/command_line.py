@@ -182,6 +182,14 @@ def _folders() -> Iterator[Kind]:
     for fault, words in given.items():
         yield refused(fault, with_file(*words))
 
+    def unknown_picture() -> object:
+        Path("mine.toml").write_text(
+            'rows = ["grace"]\nshow = ["tabel"]\nsubject = "grace"\n[[cases]]\ndataset = "good-cbas"\n'
+        )
+        return command("reproduce", "mine.toml", "--dry-run")
+
+    yield refused("a study that shows what is unknown", unknown_picture)
+
 
 def _runs_of_others() -> Iterator[Kind]:
     """A folder of runs in which one is odd: the others are shown."""

@@ -65,7 +65,7 @@ def not_finite_or_refused(name: str, given: Callable[[], object]) -> Kind:
     return Kind(name, given, lambda result: not is_finite(result), or_refused=True)
 
 
-class ClearExit(Exception):
+class ClearExitError(Exception):
     """The command line ended with exit code 1 or 2 and one message."""
 
 
@@ -75,7 +75,7 @@ def outcome(kind: Kind) -> tuple[str, str]:
         warnings.simplefilter("ignore")
         try:
             result = kind.given()
-        except (MarioError, ClearExit) as error:
+        except (MarioError, ClearExitError) as error:
             said = str(error)
             if left := outside():
                 return SILENT, f"wrote {left} outside of its folder, then: {said}"
@@ -120,7 +120,7 @@ def command(*words: str) -> str:
         return said
     lines = [line for line in complaint.splitlines() if line.startswith("mario: error:") or "Error" in line]
     if code in (1, 2) and lines and "Traceback" not in complaint and "bug of mario" not in complaint:
-        raise ClearExit(lines[-1])
+        raise ClearExitError(lines[-1])
     raise RuntimeError(f"exit code {code}: {complaint[-300:]}")
 
 

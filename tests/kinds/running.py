@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forked import context
-from kinds.kind import CRASH, HANG, OUTCOMES
+from kinds.kind import CRASH, HANG, OUTCOMES, Kind
 
 LIMIT = 60.0
 """Seconds after which a kind hangs. The machine may be busy: the slowest takes two."""
+TRIALS = "trials of the runner"
 _MEMORY = 6 * 2**30  # bytes that a kind may ask for, so that one that asks for all cannot take them
 
 
@@ -33,15 +34,21 @@ def run_area(area: str) -> list[Ended]:
 
     One process does one after another; if one crashes or hangs, a new process goes on behind it.
     """
-    from kinds.catalog import AREAS
-
-    names = [kind.name for kind in AREAS[area]()]
+    names = [kind.name for kind in find_area(area)]
     assert len(names) == len(set(names)), f"two kinds of {area} have one name"
     ended: list[Ended] = []
     with tempfile.TemporaryDirectory() as folder:
         while len(ended) < len(names):
             ended += _run_from(area, len(ended), names, Path(folder) / f"from-{len(ended)}")
     return ended
+
+
+def find_area(area: str) -> list[Kind]:
+    """The kinds of ``area``."""
+    from kinds import trials
+    from kinds.catalog import AREAS
+
+    return trials.kinds() if area == TRIALS else AREAS[area]()
 
 
 def table(counts: Mapping[str, "Counter[str]"]) -> str:
@@ -88,7 +95,6 @@ def _work(area: str, first: int, folder: str) -> None:
     """In the process: the kinds of ``area`` from number ``first``."""
     import torch
 
-    from kinds.catalog import AREAS
     from kinds.kind import outcome
 
     null = os.open(f"{folder}/said", os.O_WRONLY | os.O_CREAT)
@@ -102,7 +108,7 @@ def _work(area: str, first: int, folder: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (used + _MEMORY, used + _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with open(f"{folder}/ended", "a", encoding="utf-8") as told:
-        for kind in AREAS[area]()[first:]:
+        for kind in find_area(area)[first:]:
             began = time.monotonic()
             ended, said = outcome(kind)
             seconds = round(time.monotonic() - began, 3)
