@@ -5,6 +5,17 @@ from contextlib import contextmanager
 
 import torch
 
+from mario.errors import MarioError
+
+
+def check_generator(generator: object) -> None:
+    """Raise `MarioError` unless ``generator`` is one of torch, or ``None`` for torch's default."""
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise MarioError(
+            f"generator must be a torch.Generator or None, got {generator!r}; "
+            "torch.Generator().manual_seed(0) makes one from a seed"
+        )
+
 
 @contextmanager
 def drawing_from(generator: torch.Generator | None, device: torch.device | None = None) -> Iterator[None]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
-from mario.errors import RunFailedError
-from mario.untrusted import parse_json
+from mario.errors import MarioError, RunFailedError
+from mario.untrusted import CHECKSUM, parse_json, tensor_checksum
 
 NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)
 """Error numbers of a filesystem without locks."""
@@ -34,6 +34,23 @@ def cache_folder() -> Path:
     if sys.platform == "darwin":
         return Path("~/Library/Caches/mario").expanduser()
     return Path("~/.cache/mario").expanduser()
+
+
+def check_path(name: str, path: Any) -> Path:
+    """``path`` as one that can be written to; `MarioError` if it is none.
+
+    Example:
+        >>> check_path("folder", 3)
+        Traceback (most recent call last):
+            ...
+        mario.errors.MarioError: folder must be a path, got 3
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise MarioError(f"{name} must be a path, got {path!r}")
+    text = os.fspath(path)
+    if not isinstance(text, str) or "\0" in text:
+        raise MarioError(f"{name} must be a path in text without null characters, got {text!r}")
+    return Path(text)
 
 
 def write_whole(path: Path, write: Callable[[str], None]) -> None:
@@ -87,10 +104,15 @@ def remove_parts(folder: Path) -> None:
 
 
 def write_tensors(path: Path, tensors: "Mapping[str, Tensor]", header: dict[str, str]) -> None:
-    """Write a safetensors file, through memory: ``safetensors.torch.save_file`` renames a private file of its own."""
+    """Write a safetensors file with a checksum of all that is in it, which :func:`mario.untrusted.read_safetensors`
+    compares.
+
+    It goes through memory: ``safetensors.torch.save_file`` renames a private file of its own.
+    """
     from safetensors.torch import save
 
-    write_whole(path, lambda name: _write_bytes(name, save(dict(tensors), header)))
+    whole = {**header, CHECKSUM: tensor_checksum(header, tensors)}
+    write_whole(path, lambda name: _write_bytes(name, save(dict(tensors), whole)))
 
 
 def _write_bytes(name: str, content: bytes) -> None:

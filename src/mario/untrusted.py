@@ -4,13 +4,14 @@ A model, a graph, a plan or a run folder may come from anybody. Everything here 
 whatever the bytes are, reads only regular files, and runs no code from them.
 """
 
+import hashlib
 import json
 import math
 import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -31,6 +32,10 @@ ITEMS = 5_000_000
 NAME_BYTES = 150
 """The longest name of a file or folder; file systems allow 255, and we add endings."""
 
+CHECKSUM = "mario-checksum"
+"""Where the header of a safetensors file that mario wrote holds the checksum of its content."""
+
+_SHOWN = 500  # characters of a path in a message
 _NPY_DIMENSIONS = 32
 _KEY_PARTS = 64  # tomllib takes quadratic time for a.b.c.d...
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
@@ -87,7 +92,7 @@ def open_file(path: Path | str) -> BinaryIO:
     except FileNotFoundError:
         raise MarioError(f"there is no file {path}") from None
     except OSError as error:
-        raise MarioError(f"cannot read {path}: {error.strerror}") from error
+        raise MarioError(f"cannot read {str(path)[:_SHOWN]}: {error.strerror}") from error
     except ValueError as error:  # a null character
         raise MarioError(f"cannot read {str(path)!r}: {error}") from None
     mode = os.fstat(number).st_mode
@@ -213,7 +218,25 @@ def npy_header(path: Path) -> "tuple[np.dtype[Any], tuple[int, ...], int]":
 def read_safetensors(path: Path | str, key: str) -> tuple[Any, "dict[str, Tensor]"]:
     """The JSON under ``key`` in the header of a safetensors file, which may hold infinity, and its tensors by name."""
     with _safetensors(path, "pt") as opened:
-        return _header(opened, key), {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        about, found = _header(opened, key), {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        metadata = opened.metadata()
+        if unknown := sorted(metadata.keys() - {key, CHECKSUM, "format"}):
+            raise MarioError(f"its header has {_short(unknown[0])}, which mario does not write")
+        if CHECKSUM in metadata and metadata.pop(CHECKSUM) != tensor_checksum(metadata, found):
+            raise MarioError("its checksum is not that of its content")
+        return about, found
+
+
+def tensor_checksum(header: Mapping[str, str], tensors: "Mapping[str, Tensor]") -> str:
+    """A checksum of tensors, their names, types and shapes, and of the texts of a header."""
+    import torch
+
+    found = hashlib.blake2b(json.dumps(sorted(header.items())).encode(), digest_size=16)
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        found.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
 
 
 def safetensors_header(path: Path | str, key: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mario.cli.options import Workers
+from mario.cli.options import MOST_SEEDS, Workers
 from mario.cli.progress import follow
 
 WORKERS = min(2, os.cpu_count() or 1)
@@ -15,7 +15,7 @@ WORKERS = min(2, os.cpu_count() or 1)
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs and the page.")] = Path("demo"),
-    seeds: Annotated[int, typer.Option(min=1, help="Runs per method, each on its own split.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, max=MOST_SEEDS, help="Runs per method, each on its own split.")] = 3,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of ten optimizer steps.")] = 20,
     workers: Workers = WORKERS,
 ) -> None:

@@ -15,6 +15,8 @@ from mario.errors import MarioError
 MOST_THREADS = max(64, os.cpu_count() or 1)
 """With thousands of threads, torch crashes or never begins."""
 
+MOST_SEEDS = 10_000
+
 
 def complete_method(incomplete: str) -> list[str]:
     # Read the files instead of importing them: completion should not wait for torch.

@@ -14,6 +14,7 @@ import typer
 
 from mario.cli.forecast import forecast
 from mario.cli.options import (
+    MOST_SEEDS,
     Anonymous,
     Documents,
     Root,
@@ -56,7 +57,9 @@ def reproduce(
             autocompletion=_complete_study,
         ),
     ],
-    seeds: Annotated[int | None, typer.Option(min=1, help="Runs per row, instead of the study's number.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, max=MOST_SEEDS, help="Runs per row, instead of the study's number.")
+    ] = None,
     datasets: Annotated[
         list[str] | None,
         typer.Option(help="Only these datasets, separated by commas; repeatable.", autocompletion=complete_dataset),

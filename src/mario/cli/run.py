@@ -137,12 +137,12 @@ def make_spec(
 
     if preset is not None:
         read = read_preset(preset)
-        method = method or read.method
-        given = {**read.of(find(method or "mario").name), **given}
+        method = read.method if method is None else method
+        given = {**read.of(find("mario" if method is None else method).name), **given}
         if read.dataset in (None, dataset, Case.find(dataset).dataset):  # another dataset has other shifts
             domain, shift, setting = domain or read.domain, shift or read.shift, setting or read.setting
     case = Case.find(dataset, domain=domain, shift=shift, setting=setting)
-    return RunSpec.plan(case, method or "mario", given=given, split_seed=split_seed, seed=seed)
+    return RunSpec.plan(case, "mario" if method is None else method, given=given, split_seed=split_seed, seed=seed)
 
 
 class _Speaker:

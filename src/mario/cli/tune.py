@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mario.cli.options import (
+    MOST_SEEDS,
     Anonymous,
     Dataset,
     Device,
@@ -43,7 +44,8 @@ def tune(
     setting: Setting = None,
     encoder: Encoder = None,
     trials: Annotated[
-        int | None, typer.Option(min=1, help="Total number, including earlier ones; default 50, or the whole grid.")
+        int | None,
+        typer.Option(min=1, max=1_000_000, help="Total number, including earlier ones; default 50, or the whole grid."),
     ] = None,
     sampler: Annotated[str, typer.Option(help="tpe, random, or grid: the paper's grid.")] = "tpe",
     only: Annotated[
@@ -57,7 +59,7 @@ def tune(
     ] = None,
     settings: Set = None,
     select: Annotated[str, typer.Option(help="The validation score that decides: ood_val or id_val.")] = "ood_val",
-    seeds: Annotated[int, typer.Option(min=1, help="Runs per trial, each on its own split.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, max=MOST_SEEDS, help="Runs per trial, each on its own split.")] = 1,
     pruner: Annotated[
         str, typer.Option(help="median: stop a trial below the median of the others at a checkpoint; or none.")
     ] = "median",

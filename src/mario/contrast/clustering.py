@@ -8,16 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mario import ranks
+from mario.arguments import check_count, check_positive
 from mario.contrast.across_ranks import summed
-from mario.contrast.rows import (
-    check_pair,
-    check_positive,
-    check_rows,
-    directions,
-    exponential_fits,
-    in_range,
-    unit_rows,
-)
+from mario.contrast.rows import check_pair, check_rows, directions, exponential_fits, in_range, unit_rows
 from mario.errors import MarioError
 
 
@@ -45,8 +38,7 @@ def sinkhorn(scores: Tensor, *, iterations: int = 3, temperature: float = 0.1) -
     """
     check_rows("scores", scores)
     check_positive("temperature", temperature)
-    if iterations < 1:
-        raise MarioError(f"iterations must be at least 1, got {iterations}")
+    check_count("iterations", iterations)
     low, high = torch.aminmax(scores)
     bounds = ranks.stacked(torch.stack([high, -low]).double()).amax(0).tolist()
     spread = sum(bounds) / temperature
@@ -136,8 +128,8 @@ class Prototypes(nn.Module):
         gradient: Literal["sphere", "raw"] = "sphere",
     ) -> None:
         super().__init__()
-        if clusters < 1 or dim < 1:
-            raise MarioError(f"clusters and dim must be at least 1, got {clusters} and {dim}")
+        check_count("clusters", clusters)
+        check_count("dim", dim)
         if gradient not in ("sphere", "raw"):
             raise MarioError(f"gradient must be 'sphere' or 'raw', got '{gradient}'")
         self.gradient = gradient
@@ -160,7 +152,10 @@ class Prototypes(nn.Module):
     def assign(self, z: Tensor) -> Tensor:
         """The nearest prototype [N] of every row: argmax Cᵀz; the length of z has no effect."""
         self._check(z)
-        return (in_range(z) @ directions(self.weight).t()).argmax(1)
+        scores = in_range(z) @ directions(self.weight).t()
+        if not bool(scores.isfinite().all()):  # argmax would choose one all the same
+            raise MarioError("z must be finite, and so its products with the prototypes; got NaN or infinity")
+        return scores.argmax(1)
 
     def loss(self, u: Tensor, v: Tensor, tau: float = 1.0, *, iterations: int = 3, temperature: float = 0.1) -> Tensor:
         """Swapped prediction between two views, with assignments by `sinkhorn`."""
@@ -193,6 +188,8 @@ class Prototypes(nn.Module):
         check_pair(u, v)
         check_positive("tau", tau)
         check_positive("temperature", temperature)
+        check_count("steps", steps)
+        self._check(u)
         rows = u.size(0)
         nodes = sum(ranks.row_counts(rows))
         z = u.new_empty(2 * rows, u.size(1))

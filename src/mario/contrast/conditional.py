@@ -2,9 +2,10 @@
 
 from torch import Tensor
 
+from mario.arguments import check_positive
 from mario.contrast.blocks import Blocks
 from mario.contrast.estimators import Names, find_estimator, mean_over_rows
-from mario.contrast.rows import check_clusters, check_pair, check_positive
+from mario.contrast.rows import check_clusters, check_pair
 from mario.errors import MarioError
 
 

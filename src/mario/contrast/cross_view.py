@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from mario.contrast.rows import check_pair, check_positive, directions
+from mario.arguments import check_positive
+from mario.contrast.rows import check_pair, directions
 from mario.errors import MarioError
 
 

@@ -7,9 +7,10 @@ from typing import overload
 import torch.nn.functional as F
 from torch import Tensor
 
+from mario.arguments import check_positive
 from mario.contrast.blocks import Blocks, Pairs, Term, sum_pairs
 from mario.contrast.nce import info_nce
-from mario.contrast.rows import check_pair, check_positive, wide
+from mario.contrast.rows import check_pair, wide
 from mario.errors import MarioError
 
 
@@ -55,6 +56,9 @@ def register_estimator(
         tensor(-1.6321)
         >>> del ESTIMATORS["nwj"]
     """
+
+    if not isinstance(name, str) or not name:
+        raise MarioError(f"the name of an estimator must be a text, got {name!r}")
 
     def keep(per_row: Callable[[Pairs], Tensor]) -> Callable[[Pairs], Tensor]:
         ESTIMATORS[name] = Estimator(per_row, term, own_pairs, loss)

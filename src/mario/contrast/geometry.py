@@ -7,9 +7,10 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
+from mario.arguments import check_positive
 from mario.contrast.blocks import Blocks
 from mario.contrast.estimators import ESTIMATORS, Estimator, donsker_varadhan, mean_over_rows
-from mario.contrast.rows import check_pair, check_positive, check_rows, directions
+from mario.contrast.rows import check_pair, check_rows, directions
 from mario.errors import MarioError
 
 
@@ -90,10 +91,9 @@ ESTIMATORS["alignment_uniformity"] = Estimator(None, loss=lambda u, v, tau: alig
 
 def _squared_distances(views: Sequence[Tensor]) -> Tensor:
     """[pairs of views, N]"""
-    if isinstance(views, Tensor) or len(views) < 2:
-        raise MarioError(
-            f"views must be a sequence of at least two matrices, got {type(views).__name__} of {len(views)}"
-        )
+    if not isinstance(views, Sequence) or len(views) < 2:
+        many = f" of {len(views)}" if isinstance(views, Sequence) else ""
+        raise MarioError(f"views must be a list of at least two matrices, got {type(views).__name__}{many}")
     for number, view in enumerate(views):
         check_rows(f"views[{number}]", view)
         if view.shape != views[0].shape:

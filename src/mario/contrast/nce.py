@@ -9,8 +9,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from mario import ranks
-from mario.contrast.rows import check_pair, check_positive, check_rows, exponential_fits, wide
+from mario.arguments import check_positive
+from mario.contrast.rows import check_pair, check_rows, exponential_fits, wide
 from mario.contrast.tiles import Tiles, ranges, raw_gradients, tile_side, units
+from mario.draws import check_generator
 from mario.errors import MarioError
 
 # Bytes of exponentials that `sums_within` keeps for its backward pass, in addition to those of `info_nce`: 2,800 nodes.
@@ -58,14 +60,16 @@ def info_nce(
     """
     check_pair(u, v)
     check_positive("tau", tau)
-    if anchors is not None and (not isinstance(anchors, int) or anchors < 1):
+    check_generator(generator)
+    if anchors is not None and (isinstance(anchors, bool) or not isinstance(anchors, int) or anchors < 1):
         raise MarioError(f"anchors must be a whole number of nodes above 0, or None for all, got {anchors!r}")
     if (anchors is not None) + (within_v is not None) + across_ranks > 1:
         raise MarioError("use only one of anchors, within_v and across_ranks")
     if within_v is not None:
         _check_within(v, tau)
-        if within_v.shape != v.shape[:1]:
-            raise MarioError(f"within_v must be sums_within(v, tau), shape [{v.size(0)}], got {tuple(within_v.shape)}")
+        if not isinstance(within_v, Tensor) or within_v.shape != v.shape[:1]:
+            given = tuple(within_v.shape) if isinstance(within_v, Tensor) else type(within_v).__name__
+            raise MarioError(f"within_v must be sums_within(v, tau), shape [{v.size(0)}], got {given}")
     order = None
     if anchors is not None and anchors < u.size(0):
         order = torch.randperm(u.size(0), generator=generator).to(u.device)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from mario.contrast.rows import check_rows
 from mario.errors import MarioError
+from mario.graphs.validation import check_edges
 
 _TILE = 1 << 20  # numbers held at once
 
@@ -31,6 +32,8 @@ def edge_reconstruction(z: Tensor, edges: Tensor, non_edges: Tensor) -> Tensor:
         tensor(0.4100)
     """
     check_rows("z", z)
+    check_edges(edges, z.size(0), "edges")
+    check_edges(non_edges, z.size(0), "non_edges")
     kinds = [F.softplus(sign * _scores(z, pairs)) for sign, pairs in ((-1, edges), (1, non_edges)) if pairs.numel()]
     if not kinds:
         raise MarioError("edges and non_edges are both empty: a reconstruction needs at least two nodes")
@@ -53,6 +56,7 @@ def full_reconstruction(z: Tensor, edge_index: Tensor) -> Tensor:
         0.5032
     """
     check_rows("z", z)
+    check_edges(edge_index, z.size(0))
     n = z.size(0)
     code = edge_index[0] * n + edge_index[1]
     joined = code[edge_index[0] != edge_index[1]].unique()

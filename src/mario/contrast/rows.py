@@ -16,8 +16,9 @@ def check_rows(name: str, z: Tensor) -> None:
     if not isinstance(z, Tensor) or not z.is_floating_point():
         given = z.dtype if isinstance(z, Tensor) else type(z).__name__
         raise MarioError(f"{name} must be a floating-point tensor [nodes, dimensions], got {given}")
-    if z.is_nested or z.is_quantized or z.layout != torch.strided or z.device.type == "meta":
-        raise MarioError(f"{name} must be a dense tensor that holds numbers, got one of another kind; use z.to_dense()")
+    if z.is_nested or z.is_quantized or z.layout != torch.strided or z.is_meta:
+        kind = "on meta, without numbers" if z.is_meta else str(z.layout).removeprefix("torch.")
+        raise MarioError(f"{name} must be a dense tensor, got one that is {kind}")
     if z.dim() != 2 or z.numel() == 0:
         raise MarioError(f"{name} must be a non-empty matrix [nodes, dimensions], got shape {tuple(z.shape)}")
 
@@ -44,12 +45,6 @@ def check_clusters(u: Tensor, clusters_u: Tensor, clusters_v: Tensor) -> None:
             raise MarioError(
                 f"{name} must have one cluster per node, shape {tuple(u.shape[:1])}, got {tuple(clusters.shape)}"
             )
-
-
-def check_positive(name: str, value: float) -> None:
-    """A finite number above zero, or a `MarioError`."""
-    if not (isinstance(value, int | float) and 0 < value < (math.inf if isinstance(value, float) else 2**63)):
-        raise MarioError(f"{name} must be a finite number above 0, got {value!r}")
 
 
 def directions(z: Tensor) -> Tensor:

@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from mario.contrast.rows import check_pair, check_positive, directions
-from mario.errors import MarioError
+from mario.arguments import check_number
+from mario.contrast.rows import check_pair, directions
 
 
 def scaled_cosine_error(x: Tensor, y: Tensor, exponent: float = 3.0) -> Tensor:
@@ -22,7 +22,5 @@ def scaled_cosine_error(x: Tensor, y: Tensor, exponent: float = 3.0) -> Tensor:
         tensor(0.5000)
     """
     check_pair(x, y)
-    check_positive("exponent", exponent)
-    if exponent < 1:
-        raise MarioError(f"exponent must be at least 1, got {exponent}")
+    check_number("exponent", exponent, low=1)
     return (1 - (directions(x) * directions(y)).sum(1)).pow(exponent).mean()

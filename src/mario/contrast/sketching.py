@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from mario.arguments import check_count, check_positive
 from mario.contrast.rows import check_rows
+from mario.draws import check_generator
 from mario.errors import MarioError
 
 # Entries of P in memory at once, at most.
@@ -39,9 +41,9 @@ def sketch(x: Tensor, rows: int, *, density: float = 1.0, generator: torch.Gener
         (torch.Size([500, 2]), True)
     """
     check_rows("x", x)
-    if rows < 1:
-        raise MarioError(f"rows must be at least 1, got {rows}")
-    if not 0 < density <= 1:
+    check_count("rows", rows)
+    check_generator(generator)
+    if check_positive("density", density) > 1:
         raise MarioError(f"density must lie in (0, 1], got {density}")
     seed = int(torch.randint(2**63 - 1, (), generator=generator))
     sketched: Tensor = _Sketch.apply(x, rows, density, seed)

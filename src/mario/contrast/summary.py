@@ -4,8 +4,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mario.arguments import check_count
 from mario.contrast.rows import check_rows
 from mario.errors import MarioError
+
+_WIDEST = 2**17  # whose square is 70 GB
 
 
 def summarize(h: Tensor, *, squash: bool = True) -> Tensor:
@@ -32,6 +35,10 @@ def node_summary_loss(real: Tensor, corrupted: Tensor) -> Tensor:
         >>> node_summary_loss(torch.zeros(3), torch.zeros(2))  # log 2
         tensor(0.6931)
     """
+    for name, logits in (("real", real), ("corrupted", corrupted)):
+        if not isinstance(logits, Tensor) or not logits.is_floating_point() or not logits.numel():
+            given = f"{logits.dtype} of shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits)
+            raise MarioError(f"{name} must be a floating-point tensor of one logit or more, got {given}")
     return (F.softplus(-real).mean() + F.softplus(corrupted).mean()) / 2
 
 
@@ -49,8 +56,7 @@ class Discriminator(nn.Module):
 
     def __init__(self, width: int, *, bias: bool = False) -> None:
         super().__init__()
-        if width < 1:
-            raise MarioError(f"a discriminator needs a width of at least 1, got {width}")
+        check_count("width", width, high=_WIDEST)
         self.weight = nn.Parameter(torch.empty(width, width))
         self.bias = nn.Parameter(torch.zeros(1)) if bias else None
         # The released code draws it as a [1, width, width] tensor, whose fans differ from a matrix's.
@@ -76,8 +82,7 @@ class ProjectedDot(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        if width < 1:
-            raise MarioError(f"a discriminator needs a width of at least 1, got {width}")
+        check_count("width", width, high=_WIDEST)
         self.width = width
         self.of_node, self.of_summary = _mlp(width), _mlp(width)
 
@@ -95,6 +100,7 @@ def _mlp(width: int) -> nn.Sequential:
 
 def _check_widths(h: Tensor, summary: Tensor, width: int) -> None:
     check_rows("h", h)
-    if h.size(1) != width or summary.shape != (width,):
-        got = f"{tuple(h.shape)} and {tuple(summary.shape)}"
+    if not isinstance(summary, Tensor) or h.size(1) != width or summary.shape != (width,) or summary.dtype != h.dtype:
+        other = f"{summary.dtype} {tuple(summary.shape)}" if isinstance(summary, Tensor) else type(summary).__name__
+        got = f"{h.dtype} {tuple(h.shape)} and {other}"
         raise MarioError(f"h must be [nodes, {width}] and summary [{width}] for this discriminator, got {got}")

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mario.contrast.rows import check_positive, check_rows, directions
+from mario.arguments import check_count, check_positive
+from mario.contrast.rows import check_rows, directions
 from mario.errors import MarioError
 
 # What a weight that is not positive becomes before weights are scaled to sum to one, as released.
@@ -47,13 +48,17 @@ def transport_plan(
                 [1.0306e-09, 5.0000e-01]])
     """
     check_positive("sharpness", sharpness)
-    if iterations < 1:
-        raise MarioError(f"iterations must be at least 1, got {iterations}")
+    check_count("iterations", iterations)
+    if not all(isinstance(part, Tensor) for part in (cost, rows, columns)):
+        given = ", ".join(type(part).__name__ for part in (cost, rows, columns))
+        raise MarioError(f"cost, rows and columns must be tensors, got {given}")
     if cost.shape != (*rows.shape, columns.size(-1)) or rows.shape[:-1] != columns.shape[:-1]:
         given = f"{tuple(cost.shape)}, {tuple(rows.shape)} and {tuple(columns.shape)}"
         raise MarioError(f"cost, rows and columns must be [..., n, m], [..., n] and [..., m], got {given}")
     if not cost.numel():
         return torch.zeros_like(cost)
+    if bool((rows < 0).any()) or bool((columns < 0).any()):
+        raise MarioError("rows and columns must hold weights of at least 0, got negative ones")
     exponent = cost * -sharpness
     # The factors of rows and of columns may each be as large as the smallest entry is small, and their product too.
     if float(exponent.abs().max()) < math.log(torch.finfo(cost.dtype).max) / 2:
@@ -115,12 +120,15 @@ def graph_emd(
         tensor([[0.0000, 0.2929],
                 [0.0000, 0.2929]])
     """
-    for name, z, sets in (("u", u, u_sets), ("v", v, v_sets)):
-        check_rows(name, z)
-        _check_sets(f"{name}_sets", sets, z.size(0))
+    _check_both(u, u_sets, v, v_sets)
+    if not isinstance(partners, Tensor):
+        raise MarioError(f"partners must be int64 [{u_sets.size(0)}, S], got {type(partners).__name__}")
     if partners.dtype != torch.int64 or partners.dim() != 2 or partners.size(0) != u_sets.size(0):
         given = f"{partners.dtype} of shape {tuple(partners.shape)}"
         raise MarioError(f"partners must be int64 [{u_sets.size(0)}, S], one row for each of u_sets, got {given}")
+    if partners.numel() and not 0 <= int(partners.min()) <= int(partners.max()) < v_sets.size(0):
+        given = f"{int(partners.min())}..{int(partners.max())}"
+        raise MarioError(f"partners must hold sets 0..{v_sets.size(0) - 1} of v_sets, got {given}")
     alike = u is v and u_sets is v_sets
     cosine = _Gram.apply(directions(u)) if alike else directions(u) @ directions(v).t()
     with torch.no_grad():
@@ -267,6 +275,7 @@ def transport_nce(
     """
     check_positive("tau", tau)
     check_positive("hop_scale", hop_scale)
+    _check_both(u, u_sets, v, v_sets)
     sets = u_sets.size(0)
     if sets < 2 or v_sets.size(0) != sets:
         raise MarioError(f"u_sets and v_sets must hold the same two or more sets, got {sets} and {v_sets.size(0)}")
@@ -320,7 +329,18 @@ def _stack(first: Tensor, second: Tensor) -> Tensor:
     return torch.cat([F.pad(sets, (0, width - sets.size(1)), value=-1) for sets in (first, second)])
 
 
+def _check_both(u: Tensor, u_sets: Tensor, v: Tensor, v_sets: Tensor) -> None:
+    for name, z, sets in (("u", u, u_sets), ("v", v, v_sets)):
+        check_rows(name, z)
+        _check_sets(f"{name}_sets", sets, z.size(0))
+    if u.size(1) != v.size(1) or u.dtype != v.dtype:
+        given = f"{u.dtype} {tuple(u.shape)} and {v.dtype} {tuple(v.shape)}"
+        raise MarioError(f"u and v must have the same number of columns and the same type, got {given}")
+
+
 def _check_sets(name: str, sets: Tensor, rows: int) -> None:
+    if not isinstance(sets, Tensor):
+        raise MarioError(f"{name} must be int64 [sets, nodes], got {type(sets).__name__}")
     if sets.dtype != torch.int64 or sets.dim() != 2 or not sets.numel():
         raise MarioError(f"{name} must be int64 [sets, nodes], got {sets.dtype} of shape {tuple(sets.shape)}")
     if int(sets.min()) < -1 or int(sets.max()) >= rows:

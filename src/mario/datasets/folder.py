@@ -12,7 +12,7 @@ from mario.datasets.card import DatasetCard, RawFile
 from mario.datasets.dataset import Dataset, Root
 from mario.datasets.files import FileState
 from mario.errors import MarioError
-from mario.files import write_text
+from mario.files import check_path, write_text
 from mario.graphs.rules import SETTINGS, SHIFTS, SplitRule, choose
 from mario.untrusted import read_toml, safe_name
 
@@ -36,7 +36,11 @@ class FolderDataset(Dataset):
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder.expanduser().resolve()
+        try:
+            self.folder = check_path("a dataset", folder).expanduser().resolve()
+            self.folder.is_file()  # of a path too long, too
+        except (OSError, RuntimeError) as error:  # a loop of links
+            raise MarioError(f"cannot read {str(folder)[:200]}: {getattr(error, 'strerror', error)}") from None
         if self.folder.is_file():
             raise MarioError(
                 f"{folder} is a file; a dataset of your own is a folder with a {CARD_FILE}: "
@@ -151,7 +155,12 @@ def save_dataset(
     from mario.graphs.store import save_graph
     from mario.graphs.validation import check_graph
 
-    home = Path(folder).expanduser()
+    home = check_path("folder", folder).expanduser()
+    if rule is not None and not isinstance(rule, SplitRule):
+        raise MarioError(f"rule must be a SplitRule or None, got {rule!r}")
+    for names in (domains, shifts):
+        if names is not None and not isinstance(names, str | list | tuple):
+            raise MarioError(f"domains and shifts must be names, or lists of names, got {names!r}")
     if (home / CARD_FILE).exists():
         raise MarioError(f"{home} already holds a dataset; give a new folder, as results refer to the old one by path")
     check_graph(data)
@@ -229,7 +238,10 @@ def _check(table: Mapping[str, Any]) -> None:
 def _inside(folder: Path, file: str) -> Path:
     if "\0" in file:
         raise MarioError(f"file cannot have a null character, got {file!r}")
-    path = (folder / file).resolve()
+    try:
+        path = (folder / file).resolve()
+    except (OSError, RuntimeError) as error:
+        raise MarioError(f"file = {file!r} cannot be read ({error})") from None
     if not path.is_relative_to(folder) or path == folder:
         raise MarioError(f"file must be in the folder of {CARD_FILE}, got {file!r}")
     if not path.exists():

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import add_remaining_self_loops, add_self_loops
 
+from mario.arguments import check_count
 from mario.errors import MarioError
 from mario.graphs.sparse import csr, row_of_entries
 from mario.graphs.validation import check_edges
@@ -69,9 +70,9 @@ def normalized_adjacency(
     """Row starts, sorted columns and values of :func:`propagation_matrix`."""
     if normalization not in get_args(Normalization):
         raise MarioError(f"normalization must be one of {', '.join(get_args(Normalization))}, got '{normalization}'")
-    if num_nodes >= 2**31:
-        raise MarioError(f"num_nodes must be below 2^31, got {num_nodes}")
-    edge_index = edge_index.to(torch.int64)
+    check_count("num_nodes", num_nodes, low=0, high=2**31 - 1)
+    if isinstance(edge_index, Tensor) and edge_index.dtype == torch.int32:
+        edge_index = edge_index.to(torch.int64)
     check_edges(edge_index, num_nodes)
     dtype = dtype or torch.get_default_dtype()
     if edge_weight is None:

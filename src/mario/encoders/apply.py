@@ -51,10 +51,12 @@ def encode(encoder: nn.Module, data: Data, generator: torch.Generator | None = N
             if name not in data and f"argument: '{name}'" in str(error):
                 raise MarioError(f"the encoder {type(encoder).__name__} needs {name}, which the graph lacks") from None
         raise
-    if not isinstance(rows, Tensor) or rows.dim() != 2 or rows.size(0) != x.size(0):
-        got = f"shape {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
+    matrix = isinstance(rows, Tensor) and rows.dim() == 2 and rows.is_floating_point()
+    if not isinstance(rows, Tensor) or not matrix or rows.size(0) != x.size(0):
+        got = f"{rows.dtype} of shape {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
         raise MarioError(
-            f"the encoder {type(encoder).__name__} must return one row for each of {x.size(0)} nodes, got {got}"
+            f"the encoder {type(encoder).__name__} must return one row of real numbers for each of {x.size(0)} nodes, "
+            f"got {got}"
         )
     return rows
 

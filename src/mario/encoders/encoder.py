@@ -9,8 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
+from mario.arguments import check_count, check_probability
 from mario.encoders.adjacency import Normalization, entries
 from mario.encoders.attention import Attended
+from mario.encoders.input import check_input
 from mario.encoders.norm import BatchNorm
 from mario.encoders.precision import Reducible
 from mario.encoders.propagation import Propagation, propagation_of
@@ -70,23 +72,19 @@ class Encoder(Reducible):
         edge_dim: int | None = None,
     ) -> None:
         super().__init__()
-        if min(in_channels, hidden_channels, num_layers) < 1:
-            raise MarioError(
-                "an encoder needs in_channels, hidden_channels and num_layers of at least 1, "
-                f"got {in_channels}, {hidden_channels}, {num_layers}"
-            )
-        if num_layers > MOST_LAYERS:
-            raise MarioError(f"num_layers must be at most {MOST_LAYERS}, got {num_layers}")
+        check_count("in_channels", in_channels)
+        check_count("hidden_channels", hidden_channels)
+        check_count("num_layers", num_layers, high=MOST_LAYERS)
         check_size("an encoder", [in_channels] + [hidden_channels] * num_layers)
-        if not 0 <= dropout < 1:
+        if check_probability("dropout", dropout) == 1:
             raise MarioError(f"dropout must lie in [0, 1), got {dropout}")
         if activation not in ACTIVATIONS:
             raise MarioError(f"activation must be one of {', '.join(ACTIVATIONS)}, got '{activation}'")
         if edge_dim is not None and not self.supports_edge_attr:
             raise MarioError(f"{type(self).__name__} uses no edge attributes, got edge_dim={edge_dim}: use GAT")
-        if edge_dim is not None and edge_dim < 1:
-            raise MarioError(f"edge_dim must be at least 1, or None for no edge attributes, got {edge_dim}")
-        self.edge_dim = edge_dim
+        if edge_dim is not None:
+            check_count("edge_dim", edge_dim)
+        self.in_channels, self.edge_dim = in_channels, edge_dim
         self.supports_edge_attr = edge_dim is not None
         widths = [in_channels] + [hidden_channels] * num_layers
         self.hidden_channels = hidden_channels
@@ -129,8 +127,11 @@ class Encoder(Reducible):
         Returns:
             [N, hidden_channels].
         """
+        check_input("x", x, self.in_channels, next(self.parameters()).dtype)
         if isinstance(x, Tensor) and x.layout == torch.sparse_csr:
             x = Features(x)
+        if not isinstance(edge_index, Tensor):
+            raise MarioError(f"edge_index must be a [2, edges] tensor of node ids, got {type(edge_index).__name__}")
         self._check_edge_values(edge_index, edge_weight, edge_attr)
         route = self.route(x, edge_index, edge_weight, edge_attr)
         resting = not (self.training or torch.is_grad_enabled())

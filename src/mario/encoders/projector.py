@@ -1,11 +1,13 @@
 """The map from embeddings to the space of the contrast."""
 
+import torch
 from torch import Tensor, nn
 
+from mario.arguments import check_count
+from mario.encoders.input import check_input
 from mario.encoders.norm import BatchNorm
 from mario.encoders.precision import Reducible
 from mario.encoders.size import check_size
-from mario.errors import MarioError
 
 
 class Projector(Reducible):
@@ -26,13 +28,15 @@ class Projector(Reducible):
         batch_norm: bool = True,
     ) -> None:
         super().__init__()
+        self.in_channels = in_channels
         hidden_channels = in_channels if hidden_channels is None else hidden_channels
         out_channels = in_channels if out_channels is None else out_channels
-        if min(in_channels, hidden_channels, out_channels) < 1:
-            raise MarioError(
-                "a projector needs in_channels, hidden_channels and out_channels of at least 1, "
-                f"got {in_channels}, {hidden_channels}, {out_channels}"
-            )
+        for name, width in (
+            ("in_channels", in_channels),
+            ("hidden_channels", hidden_channels),
+            ("out_channels", out_channels),
+        ):
+            check_count(name, width)
         check_size("a projector", [in_channels, hidden_channels, out_channels])
         self.layers = nn.Sequential(
             nn.Linear(in_channels, hidden_channels),
@@ -42,5 +46,7 @@ class Projector(Reducible):
         )
 
     def forward(self, h: Tensor) -> Tensor:
+        if not torch.compiler.is_compiling():
+            check_input("h", h, self.in_channels, dense=True)
         out: Tensor = self.layers(h)
         return out

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_pool
 
+from mario.encoders.input import check_input
 from mario.errors import MarioError
 
 _POOLS: dict[str, Callable[..., Tensor]] = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_pool}
@@ -24,6 +26,20 @@ def readout(h: Tensor, batch: Tensor | None = None, kind: str = "mean") -> Tenso
         tensor([[4.],
                 [5.]])
     """
-    if kind not in _POOLS:
+    if not isinstance(kind, str) or kind not in _POOLS:
         raise MarioError(f"readout must be one of {', '.join(_POOLS)}, got '{kind}'")
+    check_input("h", h, dense=True)
+    if not h.numel():
+        raise MarioError(f"h must not be empty, got shape {tuple(h.shape)}")
+    if batch is not None:
+        _check_batch(batch, h.size(0))
     return _POOLS[kind](h, batch)
+
+
+def _check_batch(batch: object, rows: int) -> None:
+    if not isinstance(batch, Tensor) or batch.dtype != torch.int64 or batch.shape != (rows,):
+        given = f"{batch.dtype} of shape {tuple(batch.shape)}" if isinstance(batch, Tensor) else type(batch).__name__
+        raise MarioError(f"batch must hold the graph (int64) of each of {rows} nodes, got {given}")
+    low, high = (int(end) for end in batch.aminmax())
+    if low < 0 or high >= rows:
+        raise MarioError(f"batch must number the graphs from 0, at most one per node, got {low}..{high}")

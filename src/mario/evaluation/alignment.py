@@ -1,14 +1,16 @@
 """The distance between the embeddings of two views of a graph: on average, and in the worst case."""
 
+import math
+
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.arguments import check_count, check_number, check_seed
 from mario.contrast.rows import directions
 from mario.errors import MarioError
 from mario.graphs import check_graph
 from mario.methods import GRACE, Method
-from mario.methods.base import check_seed
 from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures, View
 
 _ROWS = 1024
@@ -44,9 +46,12 @@ def invariance(
         >>> 0 < found["align_mean"] < found["align_worst"] < 4
         True
     """
-    if pairs < 1:
-        raise MarioError(f"pairs must be at least 1, got {pairs}")
-    check_seed(seed)
+    check_count("pairs", pairs)
+    check_count("steps", steps)
+    check_number("epsilon", epsilon, low=0)
+    check_seed("seed", seed)
+    if not isinstance(model, Method):
+        raise MarioError(f"model must be a fitted method of mario, got {type(model).__name__}")
     model.check_fitted()
     check_graph(data)
     graph = model.embeddable(data)
@@ -66,6 +71,8 @@ def _measure(model: Method, graph: Data, seed: int, pairs: int, epsilon: float, 
         with torch.no_grad():
             apart = distances(model.embed(alpha), model.embed(beta))
         means.append(apart.double().mean().item())
+        if not math.isfinite(means[-1]):
+            raise MarioError("the embeddings of a view are not finite: scale data.x, or train the model again")
         worst = torch.maximum(worst.to(device), apart)
         if means[-1] == max(means):
             hardest = alpha, beta

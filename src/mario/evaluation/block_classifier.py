@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 from torch.nn.functional import pad
 
+from mario.arguments import check_seed
 from mario.errors import MarioError
 from mario.evaluation.calibration import calibration_error, fit_temperature
 from mario.evaluation.metrics import find_metric
@@ -25,7 +26,6 @@ from mario.files import write_tensors
 from mario.graphs import Block, BlockMatrix
 from mario.graphs.paging import count_not_finite
 from mario.graphs.sparse import csr
-from mario.methods.base import check_seed
 from mario.untrusted import read_safetensors
 
 Array = np.ndarray[Any, Any]
@@ -272,7 +272,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         find_metric(self.metric)
         if not isinstance(self.held_out, float) or not 0 < self.held_out < 1:
             raise MarioError(f"held_out must be a share of the rows between 0 and 1, got {self.held_out!r}")
-        check_seed(self.seed)
+        check_seed("seed", self.seed)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "temperature_"):

@@ -47,7 +47,10 @@ def roc_auc(logits: Tensor, y: Tensor) -> float:
         )
     if classes == 2:
         # In double precision: as probabilities, large logits would all be 1.
-        return float(roc_auc_score(truth, logits[:, 1].double().sub(logits[:, 0].double()).numpy()))
+        odds = logits[:, 1].double().sub(logits[:, 0].double())
+        if odds.isnan().any():  # infinity minus infinity
+            raise MarioError("the predictions are infinite: training diverged, try a lower lr")
+        return float(roc_auc_score(truth, odds.numpy()))
     probability = logits.double().softmax(1).numpy()
     return float(np.mean([roc_auc_score(truth == c, probability[:, c]) for c in np.unique(truth)]))
 
@@ -94,13 +97,33 @@ def score(logits: Tensor, y: Tensor, metric: str = "accuracy") -> float:
         0.5
     """
     found = find_metric(metric)
+    _check(logits, y)
     if len(y) == 0:
         raise MarioError(f"there is no node to compute the {metric} of")
     if logits.isnan().any():
         raise MarioError("the predictions hold NaN: training diverged, try a lower lr")
+    if int(y.min()) < 0:
+        raise MarioError(f"labels must be 0 or more, got {int(y.min())}; leave out the nodes without a label")
     if not is_defined(y, metric):
         raise MarioError(f"{found.title} needs nodes of two classes, all {len(y)} are of class {int(y[0])}")
     return found.of(logits, y)
+
+
+def _check(logits: Tensor, y: Tensor) -> None:
+    import torch
+
+    right = isinstance(logits, torch.Tensor) and logits.is_floating_point() and logits.layout == torch.strided
+    if not right or logits.is_meta or logits.dim() != 2 or not logits.size(1):
+        raise MarioError(f"logits must be a dense [nodes, classes] matrix of real numbers, got {_kind(logits)}")
+    if not isinstance(y, torch.Tensor) or y.dim() != 1 or y.dtype.is_floating_point or y.dtype == torch.bool:
+        raise MarioError(f"y must hold one class per node, whole numbers, got {_kind(y)}")
+    if len(logits) != len(y):
+        raise MarioError(f"there are {len(logits)} rows of logits for {len(y)} labels")
+
+
+def _kind(value: object) -> str:
+    shape = getattr(value, "shape", None)
+    return type(value).__name__ if shape is None else f"{value.dtype} of shape {tuple(shape)}"  # type: ignore[attr-defined]
 
 
 def is_defined(y: Tensor, metric: str) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 from torch import Tensor
 
+from mario.arguments import check_positive
 from mario.errors import MarioError
 from mario.graphs import Block, BlockMatrix
 from mario.graphs.sparse import row_of_entries
@@ -62,7 +63,27 @@ def logistic_optimum(
         >>> torch.allclose(0.1 * weight[1], (1 - p[1, 1]).reshape(1))  # the gradient is zero
         True
     """
+    _check_given(z, y, classes, start)
     return LogisticPath(z, y, classes, start=start).at(l2, tolerance)
+
+
+def _check_given(z: Tensor | BlockMatrix, y: Tensor, classes: int, start: tuple[Tensor, Tensor] | None) -> None:
+    """Raise a :class:`MarioError` unless rows, labels and start fit together."""
+    dense = isinstance(z, Tensor) and z.dim() == 2 and z.is_floating_point() and z.layout == torch.strided
+    for name, given, right in (
+        ("z", z, dense or isinstance(z, BlockMatrix)),
+        ("y", y, isinstance(y, Tensor) and y.dim() == 1 and y.dtype == torch.int64),
+    ):
+        if not right:
+            raise MarioError(f"z must be a matrix of real numbers and y one int64 per row; {name} is {type(given)}")
+    if z.shape[0] != len(y) or not len(y) or (isinstance(z, Tensor) and not bool(torch.isfinite(z.sum()))):
+        raise MarioError(f"z must be finite and have a label for each row, got {z.shape[0]} rows and {len(y)} labels")
+    if int(y.min()) < 0 or int(y.max()) >= classes:
+        raise MarioError(f"labels must lie in 0 to {classes - 1}, got {int(y.min())} to {int(y.max())}")
+    if start is None:
+        return
+    if start[0].shape != (classes, z.shape[1]) or start[1].shape != (classes,) or not start[0].isfinite().all():
+        raise MarioError(f"start must be finite weights [{classes}, {z.shape[1]}] and biases [{classes}]")
 
 
 class LogisticPath:
@@ -100,8 +121,7 @@ class LogisticPath:
     @torch.no_grad()
     def at(self, l2: float, tolerance: float = TOLERANCE) -> tuple[Tensor, Tensor]:
         """Weights and biases at the minimum with the penalty ``l2``: see :func:`logistic_optimum`."""
-        if not l2 > 0:
-            raise MarioError(f"l2 must be above 0, got {l2}")
+        check_positive("l2", l2)
         before = self._x
         self._x = _newton(_Loss(self._rows, self._y, l2), before, tolerance, self._step)
         self._step = self._x - before

@@ -9,16 +9,21 @@ import torch.nn.functional as F
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
+from mario.arguments import check_count, check_positive, check_probability, check_seed
 from mario.errors import MarioError
 from mario.evaluation.adam import TRANSPOSED, adam_layers
 from mario.evaluation.optimum import logistic_optimum
 from mario.evaluation.penalty import check_blocks, choose_on_held_out, choose_penalty
 from mario.graphs import BlockMatrix
 
+_LARGEST = 1e30  # liblinear refuses larger numbers
+
 SOLVERS = ("adam", "optimum")
 
 BYTES = 2**28
 """Memory of the probes that are trained together, unless a single one needs more."""
+
+_CLASSES = 2**20
 
 ROWS = 2**16
 """Predictions are computed in blocks of this many rows."""
@@ -51,10 +56,9 @@ class LinearProbe:
     def __post_init__(self) -> None:
         if self.solver not in SOLVERS:
             raise MarioError(f"solver must be one of {', '.join(SOLVERS)}, got '{self.solver}'")
-        if not self.l2 > 0:
-            raise MarioError(f"l2 must be above 0, or separable classes have no optimum; got {self.l2}")
-        if self.epochs < 0 or not self.lr > 0:
-            raise MarioError(f"epochs must not be negative and lr above 0, got {self.epochs} and {self.lr}")
+        check_positive("l2", self.l2)  # separable classes have no optimum without it
+        check_positive("lr", self.lr)
+        check_count("epochs", self.epochs, low=0)
 
     def fit_predict(self, z: Tensor, y: Tensor, z_all: Tensor, classes: int, seed: int = 0) -> Tensor:
         """Logits of ``z_all`` by a layer trained on ``z`` and ``y``; ``seed`` draws its first weights."""
@@ -129,9 +133,11 @@ class LiblinearProbe:
     held_out: float = 0.2
 
     def __post_init__(self) -> None:
-        if not self.grid or not all(c > 0 for c in self.grid):
-            raise MarioError(f"grid must hold values of C above 0, got {self.grid}")
-        if not 0 <= self.held_out < 1:
+        if not isinstance(self.grid, list | tuple) or not self.grid:
+            raise MarioError(f"grid must hold values of C above 0, got {self.grid!r}")
+        for c in self.grid:
+            check_positive("a value of grid", c)
+        if check_probability("held_out", self.held_out) == 1:
             raise MarioError(f"held_out must be a share of the rows from 0 to below 1, got {self.held_out}")
 
     def fit_predict(self, z: Tensor, y: Tensor, z_all: Tensor, classes: int, seed: int = 0) -> Tensor:
@@ -141,6 +147,8 @@ class LiblinearProbe:
         order = np.random.default_rng(seed).permutation(len(y))
         cut = max(1, int(len(y) * (1 - self.held_out)))
         fitted, held = order[:cut], order[cut:]
+        if float(z.abs().max()) >= _LARGEST:
+            raise MarioError(f"logistic regression needs embeddings below {_LARGEST:g}; scale them")
         x, truth = z.numpy(), y.numpy()
         if len(np.unique(truth)) < 2:
             raise MarioError(f"logistic regression needs training nodes of two classes, all are of class {truth[0]}")
@@ -149,7 +157,9 @@ class LiblinearProbe:
 
         def model(c: float, rows: np.ndarray) -> LogisticRegression:
             solver = "liblinear" if classes == 2 else "lbfgs"
-            return LogisticRegression(C=c, solver=solver, max_iter=1000, random_state=seed).fit(x[rows], truth[rows])
+            return LogisticRegression(C=c, solver=solver, max_iter=1000, random_state=seed % 2**32).fit(
+                x[rows], truth[rows]
+            )
 
         accuracies = [model(c, fitted).score(x[held], truth[held]) for c in self.grid]
         best = model(self.grid[int(np.argmax(accuracies))], order)
@@ -262,6 +272,12 @@ Probe = LinearProbe | LiblinearProbe | LogisticProbe
 
 def check_many(zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classes: int, seeds: Sequence[int]) -> None:
     """Raise a :class:`MarioError` unless embeddings, labels and seeds fit together."""
+    for parts in (zs, zs_all):
+        if not isinstance(parts, list | tuple) or not all(map(_is_matrix, parts)):
+            raise MarioError("a probe needs embeddings that are dense [nodes, width] matrices of real numbers, a list")
+    for seed in seeds:
+        check_seed("seed", seed, below=2**63)
+    check_count("classes", classes, high=_CLASSES)
     if len(zs) != len(zs_all) or len(zs) not in (1, len(seeds)) or len(seeds) == 0:
         raise MarioError(
             f"probes need an embedding for each seed, or one for all: got {len(zs)} for training and {len(zs_all)} to "
@@ -269,6 +285,14 @@ def check_many(zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classe
         )
     if len({z.shape for z in zs}) > 1:
         raise MarioError(f"probes trained together need embeddings of one shape, got {[tuple(z.shape) for z in zs]}")
+    if any(z.size(1) != z_all.size(1) for z, z_all in zip(zs, zs_all, strict=True)):
+        given = [(tuple(z.shape), tuple(z_all.shape)) for z, z_all in zip(zs, zs_all, strict=True)]
+        raise MarioError(f"a probe predicts rows as wide as those it is trained on, got {given[0]}")
+    if not isinstance(y, Tensor) or y.dtype != torch.int64 or y.dim() != 1 or y.is_meta:
+        kind = f"{y.dtype} of shape {tuple(y.shape)}" if isinstance(y, Tensor) else type(y).__name__
+        raise MarioError(f"y must hold one int64 class for each training row, got {kind}")
+    if any(len(z) != len(y) for z in zs):
+        raise MarioError(f"a probe needs a label for each training row: got {len(y)} for {len(zs[0])} rows")
     if len(y) == 0:
         raise MarioError("a probe needs labeled training nodes, there are none")
     if int(y.min()) < 0 or int(y.max()) >= classes:
@@ -278,6 +302,12 @@ def check_many(zs: Sequence[Tensor], y: Tensor, zs_all: Sequence[Tensor], classe
         size = max(float(rows.abs().max()) for rows in z.split(ROWS)) if z.numel() else 0.0
         if size > _LARGEST:
             raise MarioError(f"the embeddings have entries as large as {size:.0e}, whose squares overflow: scale them")
+
+
+def _is_matrix(z: object) -> bool:
+    if not isinstance(z, Tensor) or z.layout != torch.strided or z.is_meta or z.dim() != 2:
+        return False
+    return z.is_floating_point() and z.size(1) > 0
 
 
 def _check_finite(z: Tensor) -> None:

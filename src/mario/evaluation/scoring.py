@@ -4,9 +4,11 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.arguments import check_seed
 from mario.errors import MarioError
 from mario.evaluation.calibration import calibration_error, fit_temperature
 from mario.evaluation.metrics import is_defined, score
@@ -16,7 +18,6 @@ from mario.graphs import BlockMatrix, check_graph
 from mario.graphs.paging import count_not_finite
 from mario.graphs.rules import PARTS
 from mario.methods import Method
-from mario.methods.base import check_seed
 
 SETS = PARTS
 
@@ -57,7 +58,10 @@ def evaluate(
         ['id_test', 'id_val', 'ood_test', 'ood_val', 'train']
     """
     classes = _check(data)
-    check_seed(seed, below=2**63)
+    check_seed("seed", seed, below=2**63)
+    if model is None:
+        raise MarioError("model must be a fitted method of mario, got None")
+    _check_parts(model, probe)
     if model.supervised:
         logits = model.predict(data)  # type: ignore[operator]
         found = _calibrated(logits, data) if isinstance(probe, LogisticProbe) else {"": logits}
@@ -94,11 +98,15 @@ def evaluate_many(
         10
     """
     classes = _check(data)
+    _check_parts(None, probe)
+    if not isinstance(embeddings, list | tuple):
+        raise MarioError(f"embeddings must be a list of matrices, got {type(embeddings).__name__}")
     for seed in seeds:
-        check_seed(seed, below=2**63)
+        check_seed("seed", seed, below=2**63)
     for z in embeddings:
         blocks = isinstance(z, BlockMatrix) and isinstance(probe, LogisticProbe)
-        if not blocks and (not isinstance(z, Tensor) or z.dim() != 2 or count_not_finite(z)):
+        dense = isinstance(z, Tensor) and z.layout == torch.strided and z.is_floating_point() and z.dim() == 2
+        if not blocks and (not dense or count_not_finite(z)):
             raise MarioError("an embedding must be a matrix of finite numbers; use transform(data)")
         if z.shape[0] != data.train_mask.numel():
             raise MarioError(
@@ -178,6 +186,13 @@ def _of(found: Predictions, rule: str) -> tuple[Tensor, float | None]:
     return (one.logits, one.temperature) if isinstance(one, Chosen) else (one, None)
 
 
+def _check_parts(model: object, probe: object) -> None:
+    if model is not None and not isinstance(model, Method):
+        raise MarioError(f"model must be a fitted method of mario, got {type(model).__name__}")
+    if probe is not None and not isinstance(probe, Probe):
+        raise MarioError(f"probe must be a LinearProbe, a LogisticProbe or None, got {probe!r}")
+
+
 def _check(data: Data) -> int:
     """The number of classes in ``data``, from what an evaluation may know."""
     if isinstance(data, Data) and (data.get("y") is None or data.get("train_mask") is None):
@@ -240,6 +255,8 @@ def report(curve: Sequence[Mapping[str, Any]], groups: Sequence[str] = ()) -> di
         >>> report([{"ood_val": 0.5, "ood_test": 0.3, "T1": 0.3}], groups=["T1"])["groups"]
         {'T1': 0.3}
     """
+    if not curve or not all(isinstance(scores, Mapping) for scores in curve):
+        raise MarioError("a curve must hold the scores of one checkpoint or more, each by name")
     chosen = {}
     for rule, key in RULES.items():
         shown = {"id_val", "ood_val"} if rule in ALLOWED_FOR_CLAIMS else {key}

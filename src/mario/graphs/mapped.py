@@ -97,6 +97,8 @@ def load_mapped(folder: str | os.PathLike[str]) -> Data:
                 mapping.facts["not_finite"] = 0
         if (mapping := mapping_of(edge_index)) is not None:
             mapping.starts, mapping.symmetric = starts, bool(about["symmetric"])
+        if both := sorted(values.keys() & about["plain"].keys()):
+            raise MarioError(f"graph.json has {both[0]} as an array and as a plain attribute")
         return Data.from_dict({**values, **about["plain"]})
     except MarioError as error:
         raise MarioError(f"{home} is not a sound graph: {error}") from None

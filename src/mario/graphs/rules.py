@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mario.arguments import check_count, check_number
 from mario.errors import MarioError, nearest
 
 PARTS = ("train", "id_val", "id_test", "ood_val", "ood_test")
@@ -42,6 +43,19 @@ class SplitRule:
     control: tuple[float, float, float] = (0.6, 0.2, 0.2)
 
     def __post_init__(self) -> None:
+        for name, length in (("cuts", 2), ("pick", 5), ("bias", 5), ("control", 3)):
+            given = getattr(self, name)
+            if not isinstance(given, list | tuple) or len(given) != length:
+                raise MarioError(f"{name} of a SplitRule must hold {length} fractions, got {given!r}")
+            for part in given:
+                check_number(f"a fraction in {name} of a SplitRule", part)
+        for name in ("covariate_id", "concept_id"):
+            check_number(f"{name} of a SplitRule", getattr(self, name))
+        check_count("environments of a SplitRule", self.environments)
+        if not isinstance(self.descending, bool) or not isinstance(self.held_out, str | None):
+            raise MarioError(f"SplitRule takes descending=True or False and held_out=NAME or None, got {self}")
+        if sum(self.control) > 1 + 1e-6:
+            raise MarioError(f"control of a SplitRule must sum to at most 1, got {self.control}")
         chances = (*self.cuts, *self.pick, *self.bias, *self.control, self.covariate_id, self.concept_id)
         if any(not 0 <= chance <= 1 for chance in chances) or len(self.pick) != 5 or len(self.bias) != 5:
             raise MarioError(f"SplitRule takes fractions from 0 to 1, five each for pick and bias, got {self}")

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.arguments import check_seed
 from mario.errors import MarioError
 from mario.graphs.rules import EDGE_DATA, PARTS, SETTINGS, SHIFTS, SplitRule, choose
 from mario.graphs.sparse import row_of_entries
@@ -63,7 +64,9 @@ def split_graph(
     """
     choose("shift", shift, SHIFTS)
     choose("setting", setting, SETTINGS)
-    rule = rule or SplitRule()
+    rule = SplitRule() if rule is None else rule
+    if not isinstance(rule, SplitRule):
+        raise MarioError(f"rule must be a SplitRule or None, got {rule!r}")
     checked = ("x", "edge_index", *EDGE_DATA, "y")
     check_structure(data)
     check_graph(Data.from_dict({key: data[key] for key in checked if key in data}))
@@ -192,9 +195,7 @@ def cut_at_changes(sorted_ids: Tensor, cuts: Sequence[int]) -> list[int]:
 
 def seeded(split_seed: int) -> torch.Generator:
     """The generator that one split draws from."""
-    if isinstance(split_seed, bool) or not isinstance(split_seed, int) or not 0 <= split_seed < 2**32:
-        raise MarioError(f"split_seed must be an integer from 0 to 4294967295, got {split_seed!r}")
-    return torch.Generator().manual_seed(split_seed)
+    return torch.Generator().manual_seed(check_seed("split_seed", split_seed))
 
 
 def floor(count: float) -> int:
@@ -245,7 +246,10 @@ def _domain_values(data: Data, domain: object, num_nodes: int) -> np.ndarray:
             )
     else:
         values = domain
-    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    try:
+        array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    except ValueError:  # lists of different lengths
+        array = np.asarray(None)
     if array.shape != (num_nodes,) or array.dtype.kind not in "biufU":
         raise MarioError(
             f"domain must hold one number or name for each of {num_nodes} nodes, got {array.dtype} {array.shape}"

@@ -68,6 +68,8 @@ def _slice(data: Data, key: str, value: Any, num_nodes: int, node_ids: Tensor, k
 
 def as_ids(name: str, given: Tensor, count: int, has: str = "the graph has {} nodes") -> Tensor:
     """``given``, int64 ids below ``count`` or a bool mask over them, as ids; `MarioError` if it is neither."""
+    if not isinstance(given, Tensor):
+        raise MarioError(f"{name} must be a tensor of ids or a mask, got {type(given).__name__}")
     if given.dim() != 1 or given.dtype not in (torch.bool, torch.int64):
         got = f"{given.dtype} of shape {tuple(given.shape)}"
         raise MarioError(f"{name} must be int64 ids or a bool mask with one dimension, got {got}")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mario.errors import MarioError
+from mario.files import check_path
 from mario.lab.result import RunResult, TestScores
 from mario.lab.runs import store
 from mario.lab.runs.records import read_records
@@ -81,7 +82,9 @@ def frame(results: Iterable[RunResult]) -> "DataFrame":
     """
     import pandas as pd
 
-    listed = list(results)
+    listed = list(results) if isinstance(results, Iterable) else [results]
+    if wrong := [result for result in listed if not isinstance(result, RunResult)]:
+        raise MarioError(f"a frame is made of results of runs (RunResult), got {type(wrong[0]).__name__}")
     return pd.DataFrame({c.name: pd.Series([c.value(r) for r in listed], dtype=c.dtype) for c in COLUMNS})
 
 
@@ -97,7 +100,7 @@ def load_runs(path: Path | str) -> "DataFrame":
         >>> len(mario.lab.load_runs(tempfile.mkdtemp()))
         0
     """
-    path = Path(path)
+    path = check_path("path", path)
     if path.is_dir():
         return frame(store.finished(path))
     if path.suffix != ".jsonl" or not path.exists():

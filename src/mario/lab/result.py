@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mario.arguments import check_count, check_number
 from mario.errors import MarioError
 from mario.lab.from_json import from_json
 from mario.lab.spec import RunSpec
@@ -135,6 +136,18 @@ class RunResult:
         seen = [{key: value for key, value in point.scores.items() if key == RULES[rule]} for point in self.curve]
         return self.curve[select_checkpoint(rule, seen)].step
 
+    def check(self) -> None:
+        """Raise `MarioError` unless its numbers can be those of a run."""
+        from mario.evaluation.metrics import find_metric
+
+        find_metric(self.metric)
+        check_count("steps", self.steps, low=0)
+        check_count("ranks", self.ranks)
+        check_number("seconds", self.seconds, low=0)
+        check_number("cpu_seconds", self.cpu_seconds, low=0)
+        if not self.curve:
+            raise MarioError("curve must have a checkpoint")
+
     def to_dict(self) -> dict[str, Any]:
         """The content of ``result.json``."""
         known = _present({"decisions": self.decisions and list(self.decisions), "data": self.data})
@@ -167,6 +180,10 @@ class RunResult:
     def from_dict(cls, written: Any, where: str = "the result", folder: Path | None = None) -> "RunResult":
         """Read what :meth:`to_dict` wrote; ``where`` names the file in errors."""
         result = from_json(cls, written, where, spec=RunSpec.from_dict(written, where), folder=folder)
+        try:
+            result.check()
+        except MarioError as error:
+            raise MarioError(f"{where}: {error}") from None
         for score in result.scores.chosen_on:
             try:
                 result.chosen_step(score)

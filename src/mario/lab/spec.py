@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from mario.arguments import check_seed
+from mario.errors import MarioError
 from mario.lab.case import Case
 from mario.lab.from_json import from_json
 
@@ -25,7 +27,13 @@ class RunSpec:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "settings", json.loads(json.dumps(dict(self.settings))))  # tuples become lists
+        for name in ("seed", "split_seed"):
+            check_seed(name, getattr(self, name))
+        try:
+            plain = json.loads(json.dumps(dict(self.settings), allow_nan=False))  # tuples become lists
+        except (TypeError, ValueError) as error:
+            raise MarioError(f"settings must be plain values by name, as JSON can hold ({error})") from None
+        object.__setattr__(self, "settings", plain)
 
     @classmethod
     def plan(
@@ -42,11 +50,9 @@ class RunSpec:
         """
         from mario.lab.presets import complete_settings
         from mario.methods import find
-        from mario.methods.base import check_seed
 
         found = find(method)
         found.check_level(case.card.level)
-        check_seed(seed)
         settings = complete_settings(found.name, case.dataset, case.domain, case.shift, given)
         return cls(case=case, method=found.name, settings=settings, split_seed=split_seed, seed=seed)
 

@@ -16,10 +16,12 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from mario.arguments import check_seed
 from mario.encoders import ENCODERS, Encoder, Projector
 from mario.encoders.apply import encode, encoder_width, takes, takes_features
 from mario.encoders.size import MOST_LAYERS
 from mario.errors import MarioError
+from mario.files import check_path
 from mario.graphs import Block, BlockMatrix, check_graph, training_graph
 from mario.graphs.paging import count_not_finite, mapping_of, release
 from mario.graphs.remembered import forget
@@ -145,9 +147,12 @@ class Method(WithSettings, nn.Module):
             callback: Called after each epoch with an :class:`mario.training.Epoch`. If it returns ``True``, training
                 stops; over several ranks it has to return the same on all of them.
         """
+        if callback is not None and not callable(callback):
+            raise MarioError(f"callback must be a function of an Epoch, or None, got {callback!r}")
+        home = check_path("folder", folder) if folder else None
         graph = self.prepare(data, seed=seed, device=device)
         # Closed also if the callback raises: the folder must not stay locked as long as a traceback is kept.
-        with closing(train(self, graph, seed=seed, folder=Path(folder) if folder else None)) as epochs:
+        with closing(train(self, graph, seed=seed, folder=home)) as epochs:
             for epoch in with_progress(epochs, self.epochs) if verbose else epochs:
                 if callback is not None and callback(epoch) is True:
                     break
@@ -166,7 +171,7 @@ class Method(WithSettings, nn.Module):
         """Check ``data``, make the networks from ``seed``, and return the graph that training may see."""
         check_graph(data)
         self.check_level("graph" if "batch" in data else "node")
-        check_seed(seed)
+        check_seed("seed", seed)
         if self.supervised and (data.get("y") is None or data.get("train_mask") is None):
             raise MarioError(f"{self.name} learns from labels: the graph needs y and train_mask")
         if self.compiled and choose_device(device).type == "cpu":
@@ -280,7 +285,7 @@ class Method(WithSettings, nn.Module):
         :func:`mario.load` takes the objects themselves.
         """
         self.check_fitted()
-        save(self, Path(path))
+        save(self, check_path("path", path))
 
     # Parts ----------------------------------------------------------------------------------------------------------
 
@@ -387,11 +392,6 @@ def in_default_type(graph: Data) -> Data:
         if isinstance(value, Tensor) and value.is_inference() and not torch.is_inference_mode_enabled():
             graph[key] = value.clone()
     return graph
-
-
-def check_seed(seed: int, below: int = 2**32) -> None:
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < below:
-        raise MarioError(f"seed must be a whole number from 0 to {below - 1}, got {seed!r}")
 
 
 def choose_device(device: str) -> torch.device:

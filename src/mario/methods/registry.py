@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from mario.errors import MarioError, nearest
-from mario.methods.with_settings import documented
+from mario.methods.with_settings import WithSettings, documented
 from mario.plugins import same_source
 
 if TYPE_CHECKING:
@@ -17,7 +17,12 @@ M = TypeVar("M", bound="Method")
 def register(name: str) -> Callable[[type[M]], type[M]]:
     """Make a method known by ``name`` to the command line, the tests and the tables."""
 
+    if not isinstance(name, str) or not name:
+        raise MarioError(f"the name of a method must be a text, got {name!r}")
+
     def keep(cls: type[M]) -> type[M]:
+        if not isinstance(cls, type) or not issubclass(cls, WithSettings):
+            raise MarioError(f"a method is a subclass of mario.methods.Method, got {cls!r}")
         if name in REGISTRY and not same_source(REGISTRY[name], cls):
             raise MarioError(f"a method is already registered as '{name}': {REGISTRY[name].__name__}")
         cls.name, cls.description = name, cls.__doc__ or ""
@@ -44,6 +49,8 @@ def find(name: str) -> type["Method"]:
     from mario.methods.recipe import with_recipe  # a method itself, which this registers
     from mario.methods.steady import with_steady
 
+    if not isinstance(name, str):
+        raise MarioError(f"a method is found by its name, such as 'grace', got {name!r}")
     over = {"mario": with_recipe, "steady": with_steady}
     base, *laid = name.split("+")
     if base in REGISTRY and all(part in over for part in laid):

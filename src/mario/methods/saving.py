@@ -1,6 +1,7 @@
 """Models in files: weights and settings in one safetensors file, from which no code is ever run."""
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from torch.nn.modules.module import (
 from torch.nn.parameter import is_lazy
 
 from mario.errors import MarioError
-from mario.files import write_tensors
+from mario.files import check_path, write_tensors
 from mario.methods.parts import PARTS, Transform, described, is_object, match
 from mario.methods.registry import find
 from mario.methods.settings import check_value
@@ -82,13 +83,15 @@ def load(
         ...     mario.load(f"{folder}/model.safetensors", encoder=GCN(4, 16, num_layers=2)).transform(data).shape
         torch.Size([700, 16])
     """
-    path = Path(path)
+    path = check_path("path", path)
     header, tensors = _read(path)
     settled = {name.removeprefix(_SETTLED): tensors.pop(name) for name in [*tensors] if name.startswith(_SETTLED)}
     try:
         if not isinstance(header["method"], str):
             raise TypeError(f"method is {header['method']!r}")
         method, saved = find(header["method"]), dict(header["parts"])
+        if unknown := sorted(saved.keys() - set(PARTS)):
+            raise TypeError(f"it has the part {unknown[0]!r}")
         given = _given(method, saved, {"encoder": encoder, "projector": projector, "views": views})
         model = method.from_settings({**header["settings"], **given})
         in_channels, shape = header["in_channels"], {name: header[name] for name in ("num_classes", "edge_channels")}
@@ -98,6 +101,9 @@ def load(
     except (KeyError, TypeError, ValueError) as error:
         raise _other_version(path, error) from None
     model.place(in_channels, **shape, device=device)
+    own = model.state_dict()
+    if wrong := [name for name, value in tensors.items() if name in own and _other_type(value, own[name])]:
+        raise _other_version(path, TypeError(f"{wrong[0]} holds {tensors[wrong[0]].dtype}"))
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
@@ -164,7 +170,7 @@ def _at_most(parts: int) -> Iterator[None]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    if path.is_dir():
+    if os.path.isdir(path):
         raise MarioError(f"{path} is a folder; pass the file that save wrote, such as a run's model.safetensors")
     open_file(path).close()  # its errors say it better
     try:
@@ -189,6 +195,11 @@ def _given(method: type["Method"], saved: dict[str, Any], given: dict[str, Any])
             given[name] = check_value(fields[name], value)
             match(name, given[name], saved[name])
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _other_type(saved: Tensor, own: Tensor) -> bool:
+    """Whether copying ``saved`` into ``own`` would change its numbers: complex into real, real into whole."""
+    return saved.is_complex() != own.is_complex() or saved.is_floating_point() != own.is_floating_point()
 
 
 def _other_version(path: Path, error: Exception) -> MarioError:

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from torch import nn
 
+from mario.arguments import MOST
 from mario.errors import MarioError
 
 _KINDS = {
@@ -19,8 +20,6 @@ _KINDS = {
 }
 LARGEST = 1e30
 """The largest size of a number; beyond, products in float32 overflow."""
-MOST = 2**63 - 1
-"""The largest size of a whole number: files hold 64 bits."""
 MOST_STEPS = 1000
 """For settings that say how often a part of one training step is repeated."""
 MOST_CHANNELS = 10**6
@@ -104,7 +103,8 @@ def parse_setting(field: "dataclasses.Field[Any]", text: str) -> Any:
             return tuple(part(word.strip()) for word in text.strip("[]()").split(",") if word.strip())
         return kind(text)
     except (KeyError, ValueError):
-        raise MarioError(f"{field.name}={text}: that is not {_KINDS[kind]}") from None
+        shown = text if len(text) <= 60 else f"{text[:57]}..."
+        raise MarioError(f"{field.name}={shown}: that is not {_KINDS[kind]}") from None
 
 
 def _numbers(value: Any) -> list[int | float]:
@@ -128,6 +128,8 @@ def _as_declared(field: "dataclasses.Field[Any]", value: Any) -> Any:
         raise wrong
     if kind is float and not math.isfinite(value):
         raise MarioError(f"{field.name} must be a finite number, got {value}")
+    if kind is int and value > MOST:
+        raise MarioError(f"{field.name} must be at most {MOST:,}, got a larger number")
     if kind is tuple and not all(isinstance(part, _part(field)) and not isinstance(part, bool) for part in value):
         raise wrong
     return value

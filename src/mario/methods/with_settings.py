@@ -48,6 +48,8 @@ class WithSettings:
     def from_settings(cls, settings: dict[str, Any]) -> Self:
         """The method with ``settings``; an unknown name is an error that lists the known ones."""
         known = _fields(cls)
+        if not isinstance(settings, dict) or not all(isinstance(name, str) for name in settings):
+            raise MarioError(f"settings must be a dict of values by name, got {settings!r}")
         unknown = sorted(settings.keys() - known.keys())
         if unknown:
             raise MarioError(

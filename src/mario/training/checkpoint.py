@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from mario.arguments import check_count
 from mario.errors import MarioError
 from mario.files import remove_parts, write_tensors
 from mario.untrusted import read_safetensors
@@ -77,6 +78,10 @@ class Checkpoint:
             try:
                 header, tensors = read_safetensors(file, "mario")
                 found = cls(header["step"], tensors, list(header["records"]), {**header["extra"]})
+                check_count("its step", found.step, low=0)
+                for record in found.records:
+                    check_count("the step of its record", record["step"], low=0)
+                    check_count("the epoch of its record", record["epoch"], low=0)
             except (MarioError, KeyError, TypeError) as error:
                 faults.append(f"{file}: {error}")
                 continue

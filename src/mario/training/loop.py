@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from torch_geometric.data import Data
 
 from mario import ranks
+from mario.arguments import check_count, check_seed
 from mario.encoders.norm import BatchNorm
 from mario.errors import MarioError, RunFailedError
 from mario.files import locked, remove_parts
@@ -71,6 +72,9 @@ class Epoch:
     """Versions, threads and device, which may change the last bits; more than one entry after a resume under others."""
 
 
+_PARTS = ("sampler", "optimizer", "step", "after_step", "diagnostics", "epochs", "steps_per_epoch")
+
+
 def pauses(epochs: int, checkpoints: int) -> list[int]:
     """The epochs after which a run is evaluated: ``checkpoints`` of them, evenly spaced, including the last.
 
@@ -78,7 +82,7 @@ def pauses(epochs: int, checkpoints: int) -> list[int]:
         >>> pauses(30, 4)
         [8, 15, 22, 30]
     """
-    count = max(1, min(epochs, checkpoints))
+    count = min(check_count("epochs", epochs), check_count("checkpoints", checkpoints))
     return [round(epochs * (i + 1) / count) for i in range(count)]
 
 
@@ -108,7 +112,14 @@ def train(
     With several ranks, each draws its own batches and all take the same steps; rank 0 keeps the folder. Every rank has
     to consume all items.
     """
-    assert isinstance(method, nn.Module)
+    if not isinstance(method, nn.Module) or not all(hasattr(method, name) for name in _PARTS):
+        raise MarioError(
+            f"method must be one of mario, or a module with {', '.join(_PARTS)}, got {type(method).__name__}"
+        )
+    if hasattr(method, "prepare") and not hasattr(method, "in_channels_"):
+        raise MarioError("the method has no networks yet: call prepare(data) first, or fit(data)")
+    check_seed("seed", seed)
+    check_count("checkpoints", checkpoints)
     with ExitStack() as held:
         if folder:
             identity = _identity(method, graph, seed, identity or {})
@@ -156,6 +167,8 @@ def _epochs(
         progress.environments = [numerics(device)]
         resumed = folder is not None and progress.resume(folder, identity, method, optimizer)
     if resumed:
+        if progress.step > total:
+            raise MarioError(f"the checkpoint in {folder} is of step {progress.step}, but the training has {total}")
         for record in progress.records:
             spent = progress.earlier, progress.earlier_cpu, progress.environments
             yield Epoch(record["epoch"], record["step"], {}, True, record, *spent)

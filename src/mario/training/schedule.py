@@ -3,6 +3,9 @@
 import math
 from collections.abc import Sequence
 
+from mario.arguments import check_count
+from mario.errors import MarioError
+
 SCHEDULES = ("constant", "steps", "cosine")
 
 
@@ -18,6 +21,12 @@ def learning_rate_factor(
         >>> [round(learning_rate_factor(s, 300, schedule="steps", milestones=[150]), 3) for s in (0, 149, 150, 299)]
         [1.0, 1.0, 0.1, 0.1]
     """
+    check_count("step", step, low=0)
+    check_count("warmup", warmup, low=0)
+    if schedule not in SCHEDULES:
+        raise MarioError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}")
+    if not isinstance(milestones, Sequence) or not all(isinstance(milestone, int) for milestone in milestones):
+        raise MarioError(f"milestones must be a list of steps, got {milestones!r}")
     if step < warmup:
         return (step + 1) / warmup
     if schedule == "steps":

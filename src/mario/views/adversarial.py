@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from mario import ranks
+from mario.arguments import check_count, check_number
 from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix, Features, Perturbed
 from mario.graphs.sparse import row_of_entries
@@ -69,10 +70,11 @@ class AdversarialFeatures(View):
                 raise MarioError("epsilon per column must be finite numbers in one row, none of them negative")
             if step == "frobenius":
                 raise MarioError("epsilon per column needs step 'sign' or 'projected_sign', got 'frobenius'")
-        elif not 0 <= epsilon < math.inf:
-            raise MarioError(f"epsilon must be finite and not negative, got {epsilon}")
-        if steps < 1:
-            raise MarioError(f"steps must be at least 1, got {steps}")
+        else:
+            check_number("epsilon", epsilon, low=0)
+        check_count("steps", steps)
+        if loss is not None and not callable(loss):
+            raise MarioError(f"loss must be a function of a graph, or None, got {loss!r}")
         if step not in ("frobenius", "sign", "projected_sign"):
             raise MarioError(f"step must be 'frobenius', 'sign' or 'projected_sign', got '{step}'")
         if gradients not in ("every", "last"):
@@ -94,7 +96,10 @@ class AdversarialFeatures(View):
         data.x = self._written_out(x, generator)
         for _ in range(self.steps):
             with torch.enable_grad():  # the caller may have turned them off
-                (gradient,) = torch.autograd.grad(self.loss(data), data.x)
+                value = self.loss(data)
+                if not isinstance(value, Tensor) or value.numel() != 1:
+                    raise MarioError(f"loss must return a tensor of one number, got {value!r}")
+                (gradient,) = torch.autograd.grad(value, data.x)
             self._move(data.x, gradient.clone(), x)  # autograd may return an expanded view of one number
         data.x = data.x.detach()
         return data

@@ -10,6 +10,7 @@ from scipy.special import gammaln, xlogy
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.arguments import check_count, check_number
 from mario.errors import MarioError
 from mario.graphs.sparse import csr, select_rows
 from mario.graphs.subgraph import count_nodes
@@ -47,6 +48,7 @@ class Diffusion(View):
         tolerance: float = 1e-3,
     ) -> None:
         _check(kind, teleport, time, tolerance)
+        check_count("exact_nodes", exact_nodes, low=0)
         self.kind, self.teleport, self.time = kind, teleport, time
         self.exact_nodes, self.tolerance = exact_nodes, tolerance
 
@@ -147,6 +149,8 @@ def diffusion_block(matrix: Tensor, nodes: Tensor) -> Tensor:
 def _check(kind: str, teleport: float, time: float, tolerance: float) -> None:
     if kind not in get_args(Kind):
         raise MarioError(f"kind must be one of {', '.join(get_args(Kind))}, got '{kind}'")
+    for name, value in (("teleport", teleport), ("time", time), ("tolerance", tolerance)):
+        check_number(name, value)
     if not 0 < teleport <= 1:
         raise MarioError(f"teleport must be a probability above 0, got {teleport}")
     if not 0 <= time < math.inf:

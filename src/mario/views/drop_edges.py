@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.arguments import check_probability
 from mario.graphs.subgraph import count_nodes
-from mario.views.view import View, check_probability, edges_of
+from mario.views.view import View, edges_of
 
 
 class DropEdges(View):

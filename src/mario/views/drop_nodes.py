@@ -4,10 +4,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.arguments import check_probability
 from mario.errors import MarioError
 from mario.graphs.subgraph import as_ids
 from mario.views.induced import graph_of_nodes, induced_view
-from mario.views.view import View, check_probability
+from mario.views.view import View
 
 
 class DropNodes(View):
@@ -30,6 +31,8 @@ class DropNodes(View):
 
     def __init__(self, p: float, *, keep_ids: Tensor | None = None) -> None:
         self.p = check_probability("p", p)
+        if keep_ids is not None and not isinstance(keep_ids, Tensor):
+            raise MarioError(f"keep_ids must be a tensor of int64 ids, got {type(keep_ids).__name__}")
         if keep_ids is not None and (keep_ids.dtype != torch.int64 or keep_ids.dim() != 1):
             got = f"{keep_ids.dtype} of shape {tuple(keep_ids.shape)}"
             raise MarioError(f"keep_ids must be int64 ids with one dimension, got {got}")

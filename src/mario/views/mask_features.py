@@ -3,8 +3,9 @@
 import torch
 from torch_geometric.data import Data
 
+from mario.arguments import check_probability
 from mario.graphs.features import Features
-from mario.views.view import View, check_probability, features_of
+from mario.views.view import View, features_of
 
 
 class MaskFeatures(View):

@@ -4,10 +4,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.arguments import check_probability
 from mario.errors import MarioError
 from mario.graphs.sparse import csr, row_of_entries
 from mario.views.induced import graph_of_nodes
-from mario.views.view import View, check_probability, features_of
+from mario.views.view import View, features_of
 
 FILLS = ("mean", "noise", "zero")
 

@@ -3,8 +3,9 @@
 import torch
 from torch_geometric.data import Data
 
+from mario.arguments import check_probability
 from mario.views.induced import graph_of_nodes
-from mario.views.view import View, check_probability, edges_of
+from mario.views.view import View, edges_of
 
 
 class PerturbEdges(View):

@@ -4,11 +4,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.arguments import MOST_DRAWN, check_count, check_probability
 from mario.errors import MarioError
 from mario.graphs.csr import CSR
 from mario.graphs.walks import random_step, random_walk
 from mario.views.induced import graph_of_nodes, induced_view
-from mario.views.view import View, check_probability, edges_of
+from mario.views.view import View, edges_of
 
 # Steps without a new node after which walkers restart elsewhere.
 _PATIENCE = 16
@@ -42,8 +43,7 @@ class RandomWalkSubgraph(View):
             raise MarioError("ratio must be above 0, got 0")
         if ratio is None:
             for name, value, low in (("roots", roots, 1), ("length", length, 0)):
-                if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                    raise MarioError(f"{name} must be an integer of at least {low}, got {value!r}")
+                check_count(name, value, low, high=MOST_DRAWN)
         self.ratio, self.roots, self.length = ratio, roots, length
 
     def forward(self, data: Data, generator: torch.Generator | None = None) -> Data:

@@ -1,7 +1,6 @@
 """The base class of views: a PyG transform that takes a random generator."""
 
 import copy
-import math
 from abc import abstractmethod
 
 import torch
@@ -9,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
+from mario.draws import check_generator
 from mario.errors import MarioError
 from mario.graphs.validation import check_structure
 
@@ -33,6 +33,7 @@ class View(BaseTransform):  # type: ignore[misc, unused-ignore]  # PyG ships no 
 
     def __call__(self, data: Data, generator: torch.Generator | None = None) -> Data:
         check_structure(data)
+        check_generator(generator)
         return self.forward(copy.copy(data), generator)
 
     @abstractmethod
@@ -54,10 +55,3 @@ def edges_of(view: View, data: Data) -> Tensor:
     if edge_index is None:
         raise MarioError(f"data has no edge_index; {type(view).__name__} needs one of shape [2, edges]")
     return edge_index
-
-
-def check_probability(name: str, value: float) -> float:
-    """``value`` as a float; `MarioError` unless it is a probability."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1 or math.isnan(value):
-        raise MarioError(f"{name} must be a probability in [0, 1], got {value!r}")
-    return float(value)

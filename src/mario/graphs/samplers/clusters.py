@@ -6,10 +6,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.arguments import check_count
+from mario.draws import check_generator
 from mario.errors import MarioError
 from mario.graphs.csr import CSR
 from mario.graphs.partition import choose_method, partition
-from mario.graphs.samplers.sampler import Sampler, check_count
+from mario.graphs.samplers.sampler import Sampler
 from mario.graphs.walks import draw_distinct
 
 
@@ -56,9 +58,11 @@ class Clusters(Sampler):
         self._position = torch.full((self.num_nodes,), -1, dtype=torch.int64, device=device)
 
     def sample(self, generator: torch.Generator | None = None) -> Data:
+        check_generator(generator)
         return self._union(draw_distinct(self.clusters, self.per_batch, generator))
 
     def epoch(self, generator: torch.Generator | None = None) -> Iterator[Data]:
+        check_generator(generator)
         for chosen in torch.randperm(self.clusters, generator=generator).split(self.per_batch):
             yield self._union(chosen)
 

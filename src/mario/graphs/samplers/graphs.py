@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import torch
 from torch_geometric.data import Data
 
+from mario.arguments import check_count
+from mario.draws import check_generator
 from mario.graphs.graph_sets import GraphSet
-from mario.graphs.samplers.sampler import Sampler, check_count
+from mario.graphs.samplers.sampler import Sampler
 from mario.graphs.validation import check_set
 from mario.graphs.walks import draw_distinct
 
@@ -34,8 +36,10 @@ class Graphs(Sampler):
         self.per_batch = min(check_count("per_batch", per_batch), self._set.num_graphs)
 
     def sample(self, generator: torch.Generator | None = None) -> Data:
+        check_generator(generator)
         return self._set.select(draw_distinct(self._set.num_graphs, self.per_batch, generator).sort().values)
 
     def epoch(self, generator: torch.Generator | None = None) -> Iterator[Data]:
+        check_generator(generator)
         for chosen in torch.randperm(self._set.num_graphs, generator=generator).split(self.per_batch):
             yield self._set.select(chosen.sort().values)

@@ -6,9 +6,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.arguments import check_count
+from mario.draws import check_generator
 from mario.errors import MarioError
 from mario.graphs.csr import CSR
-from mario.graphs.samplers.sampler import Sampler, check_count
+from mario.graphs.samplers.sampler import Sampler
 from mario.graphs.subgraph import as_ids
 from mario.graphs.walks import draw_distinct
 
@@ -38,6 +40,8 @@ class Neighbors(Sampler):
     def __init__(self, data: Data, *, seeds: int, fanouts: Sequence[int], nodes: Tensor | None = None) -> None:
         super().__init__(data)
         self.seeds = check_count("seeds", seeds)
+        if not isinstance(fanouts, Sequence) or isinstance(fanouts, str):
+            raise MarioError(f"fanouts must be a list of one number per hop, such as [15, 10], got {fanouts!r}")
         self.fanouts = tuple(fanouts)
         if not self.fanouts:
             raise MarioError("fanouts is empty; pass one number of neighbors per hop, such as [15, 10]")
@@ -49,9 +53,11 @@ class Neighbors(Sampler):
         self._position = torch.full((self.num_nodes,), -1, dtype=torch.int64, device=data.edge_index.device)
 
     def sample(self, generator: torch.Generator | None = None) -> Data:
+        check_generator(generator)
         return self.around(self._seeds(draw_distinct(self._candidates, self.seeds, generator)), generator)
 
     def epoch(self, generator: torch.Generator | None = None) -> Iterator[Data]:
+        check_generator(generator)
         for chosen in torch.randperm(self._candidates, generator=generator).split(self.seeds):
             yield self.around(self._seeds(chosen), generator)
 

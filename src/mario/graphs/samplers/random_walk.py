@@ -7,9 +7,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from mario.arguments import MOST_DRAWN, check_count
+from mario.draws import check_generator
 from mario.errors import MarioError
 from mario.graphs.csr import CSR
-from mario.graphs.samplers.sampler import Sampler, check_count
+from mario.graphs.samplers.sampler import Sampler
 from mario.graphs.walks import random_walk
 
 
@@ -65,8 +67,8 @@ class RandomWalk(Sampler):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__(data)
-        self.roots = check_count("roots", roots)
-        self.length = check_count("length", length, low=0)
+        self.roots = check_count("roots", roots, high=MOST_DRAWN)
+        self.length = check_count("length", length, low=0, high=MOST_DRAWN)
         self.batches = None if batches is None else check_count("batches", batches)
         if pre_samples is not None:
             check_count("pre_samples", pre_samples)
@@ -76,7 +78,7 @@ class RandomWalk(Sampler):
         self._position = torch.full((self.num_nodes,), -1, dtype=torch.int64, device=data.edge_index.device)
         self.node_norm: Tensor | None = None
         self.edge_norm: Tensor | None = None
-        check_count("coverage", coverage)
+        check_count("coverage", coverage, high=MOST_DRAWN)
         if edge_norm_by not in ("receiver", "sender"):
             raise MarioError(f"edge_norm_by must be 'receiver' or 'sender', got '{edge_norm_by}'")
         if normalize:
@@ -86,6 +88,7 @@ class RandomWalk(Sampler):
             self.edge_norm = node_count[end] / edge_count
 
     def sample(self, generator: torch.Generator | None = None) -> Data:
+        check_generator(generator)
         nodes = self._visited(generator)
         edge_index, edge_ids = self._csr.induced(nodes, self._position)
         batch = self.batch(nodes, edge_index, edge_ids)

@@ -63,10 +63,3 @@ class Sampler(ABC):
             batch.n_id = nodes
         batch.num_nodes = nodes.numel()
         return batch
-
-
-def check_count(name: str, value: int, low: int = 1) -> int:
-    """``value``; `MarioError` unless it is an integer of at least ``low``."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        raise MarioError(f"{name} must be an integer of at least {low}, got {value!r}")
-    return value

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from mario.arguments import check_count
 from mario.errors import MarioError
 from mario.lab.launch.launcher import Launcher, launchers, make_launcher, register_launcher
 from mario.lab.launch.progress import LaunchProgress
@@ -44,8 +45,7 @@ def launch(
         (0, 0, 0.0)
     """
     chosen = make_launcher(launcher, options) if isinstance(launcher, str) else launcher
-    if workers < 1:
-        raise MarioError(f"workers must be at least 1, got {workers}")
+    check_count("workers", workers)
     _check_folder(folder)
     return chosen.launch(jobs, folder, workers=workers, root=root, retry_failed=retry_failed)
 

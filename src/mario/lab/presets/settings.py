@@ -47,6 +47,8 @@ def parse_given(given: Mapping[str, Any], known: Mapping[str, "dataclasses.Field
 
     An unknown name is an error that suggests the nearest.
     """
+    if not isinstance(given, Mapping):
+        raise MarioError(f"settings must be given by name, got {given!r}")
     parsed = {}
     for name, value in given.items():
         if name not in known:

@@ -7,6 +7,7 @@ your own studies.
 
 import functools
 import itertools
+import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
@@ -20,6 +21,9 @@ from mario.lab.case import Case
 from mario.lab.studies.study import PAPER, Schedule, Study, StudyCase, StudyRow, row_spec
 from mario.methods import REGISTRY, find
 from mario.untrusted import TOML_BYTES, parse_toml, read_text, safe_name
+
+MOST_POINTS = 10_000
+"""Of a grid. Each is a row of a table."""
 
 OTHERS = "*"
 """In a list of rows: every registered method that learns and that the list does not name."""
@@ -48,6 +52,8 @@ def find_study(name: str) -> Study:
         >>> study.paper, [row.label for row in study.rows]
         ('Table 4', ['mario', 'mario w/o ad', 'mario w/o cmi', 'mario w/o cmi, ad'])
     """
+    if not isinstance(name, str):
+        raise MarioError(f"a study is found by its name or its file, got {name!r}")
     if name.endswith(".toml"):
         path = Path(name)
         name = safe_name(path.stem, f"the name of the study in {path}")
@@ -97,6 +103,9 @@ def read_study(name: str, text: str, where: str) -> Study:
             choose(f"{key} in {where}, the name of a row,", str(table[key]), tuple(row.label for row in rows))
     cases = tuple(_case(shared, case, rows, others, where) for case in listed)
     _check_once((case.name for case in cases), f"case in {where}")
+    for key in ("title", "paper", "note"):
+        if not isinstance(table.get(key, ""), str):
+            raise MarioError(f"{key} in {where} must be a text, got {table[key]!r}")
     study = Study(
         name=name,
         title=str(table.get("title") or name),
@@ -208,6 +217,9 @@ def _rows(
 
 def _grid_rows(row: StudyRow, grid: Mapping[str, Sequence[Any]]) -> list[StudyRow]:
     """The row at every point of the grid."""
+    points = math.prod(len(values) for values in grid.values())
+    if points > MOST_POINTS:
+        raise MarioError(f"the grid has {points:,} points; a study takes at most {MOST_POINTS:,}")
     rows = []
     for values in itertools.product(*grid.values()):
         point = dict(zip(grid, values, strict=True))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mario.arguments import check_count
 from mario.errors import MarioError
 from mario.lab.case import Case
 from mario.lab.presets import complete_settings, file_settings, settings_of
@@ -140,6 +141,8 @@ class Study:
             >>> [(job.label, job.spec.split_seed, job.spec.seed) for job in jobs]
             [('erm', 0, 0), ('mario', 0, 0), ('erm', 1, 1), ('mario', 1, 1)]
         """
+        if seeds is not None:
+            check_count("seeds", seeds)
         found = []
         for case in self.kept_cases(datasets):
             schedule = case.quick if quick else case.schedule

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
+from mario.arguments import check_count
 from mario.errors import MarioError
 from mario.lab.case import Case
 from mario.lab.spec import RunSpec
@@ -61,8 +62,7 @@ class Tuning:
             if (value := getattr(self, what)) not in allowed:
                 raise MarioError(f"{what} must be one of {', '.join(allowed)}, got '{value}'")
         for what in ("trials", "seeds"):
-            if (number := getattr(self, what)) < 1:
-                raise MarioError(f"{what} must be at least 1, got {number}")
+            check_count(what, getattr(self, what))
         safe_name(self.name, "the name of a study")
         choose_device(self.device)
 

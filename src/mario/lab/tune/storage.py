@@ -51,6 +51,8 @@ def storage_url(storage: str | Path) -> str:
         >>> storage_url("postgresql://me@example.org/tuning")  # the driver that the extra `postgres` installs
         'postgresql+psycopg://me@example.org/tuning'
     """
+    if not isinstance(storage, str | Path) or not str(storage).strip():
+        raise MarioError(f"storage must be a file or the URL of a database, got {storage!r}")
     text = str(storage)
     if "://" not in text:
         return f"sqlite:///{Path(text).expanduser().absolute()}"

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 import mario
 from mario.errors import MarioError
-from mario.files import write_text
+from mario.files import check_path, write_text
 from mario.lab.anonymous import without_paths
 from mario.lab.studies.collect import Collected, labeled_frame
 from mario.report.claims import claims
@@ -76,12 +76,12 @@ def write_report(
         >>> "Table 4" in page.read_text(encoding="utf-8")
         True
     """
-    if not collected:
-        raise MarioError("collected must hold at least one study, got none")
+    if not collected or not all(isinstance(study, Collected) for study in collected):
+        raise MarioError("collected must hold at least one study, each with the results of its runs")
     if anonymous:
         collected = [study.anonymous() for study in collected]
         command = command and without_paths(command)
-    page = Path(path)
+    page = check_path("path", path)
     groups: list[dict[str, Any]] = []
     parts = [study_part(study, page.parent / "pictures", root, groups, maps=maps) for study in collected]
     for part in parts if anonymous else ():
