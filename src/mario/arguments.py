@@ -24,7 +24,7 @@ def check_count(name: str, value: Any, low: int = 1, high: int = MOST) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
         raise MarioError(f"{name} must be an integer of at least {low}, got {_shown(value)}")
     if value > high:
-        raise MarioError(f"{name} must be an integer of at most {high:,}, got {_shown(value)}")
+        raise MarioError(f"{name} must be an integer of at most {high}, got {_shown(value)}")
     return value
 
 

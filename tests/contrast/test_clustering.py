@@ -150,13 +150,13 @@ def test_wrong_input() -> None:
     ):
         with pytest.raises(MarioError, match=message):
             sinkhorn(bad)
-    with pytest.raises(MarioError, match="iterations must be at least 1, got 0"):
+    with pytest.raises(MarioError, match="iterations must be an integer of at least 1, got 0"):
         sinkhorn(scores, iterations=0)
     with pytest.raises(MarioError, match="temperature must be a finite number above 0, got -1"):
         sinkhorn(scores, temperature=-1)
     with pytest.raises(MarioError, match=r"q_v must have the shape of scores_u, \(4, 3\), got \(3, 3\)"):
         swapped_prediction(scores, scores, scores, scores[:3])
-    with pytest.raises(MarioError, match="clusters and dim must be at least 1, got 0 and 3"):
+    with pytest.raises(MarioError, match="clusters must be an integer of at least 1, got 0"):
         Prototypes(0, 3)
     with pytest.raises(MarioError, match="z must have 3 columns, like the prototypes, got 5"):
         Prototypes(2, 3)(torch.ones(4, 5))

@@ -29,7 +29,7 @@ def test_length_does_not_count_and_zero_rows_cost_one(generator: torch.Generator
 
 
 def test_bad_arguments_are_named() -> None:
-    with pytest.raises(MarioError, match=r"exponent must be at least 1, got 0.5"):
+    with pytest.raises(MarioError, match=r"exponent must be a finite number of at least 1, got 0.5"):
         scaled_cosine_error(torch.ones(2, 2), torch.ones(2, 2), 0.5)
     with pytest.raises(MarioError, match="same nodes"):
         scaled_cosine_error(torch.ones(2, 2), torch.ones(3, 2))

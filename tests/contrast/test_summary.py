@@ -100,11 +100,13 @@ def test_projected_dot_is_the_product_of_two_mlps(generator: torch.Generator) ->
 
 @pytest.mark.parametrize("made", [Discriminator, ProjectedDot])
 def test_wrong_shapes_are_errors(made: type) -> None:
-    with pytest.raises(MarioError, match="width of at least 1, got 0"):
+    with pytest.raises(MarioError, match="width must be an integer of at least 1, got 0"):
         made(0)
-    with pytest.raises(MarioError, match=r"h must be \[nodes, 3\].*got \(2, 4\) and \(3,\)"):
+    with pytest.raises(
+        MarioError, match=r"h must be \[nodes, 3\].*got torch.float32 \(2, 4\) and torch.float32 \(3,\)"
+    ):
         made(3)(torch.ones(2, 4), torch.ones(3))
-    with pytest.raises(MarioError, match=r"got \(2, 3\) and \(1, 3\)"):
+    with pytest.raises(MarioError, match=r"got torch.float32 \(2, 3\) and torch.float32 \(1, 3\)"):
         made(3)(torch.ones(2, 3), torch.ones(1, 3))
     with pytest.raises(MarioError, match="non-empty"):
         summarize(torch.ones(0, 3))

@@ -120,7 +120,7 @@ class TestPlan:
         cost, half = torch.zeros(2, 2), torch.full((2,), 0.5)
         with pytest.raises(MarioError, match="sharpness must be a finite number above 0, got 0"):
             transport_plan(cost, half, half, sharpness=0)
-        with pytest.raises(MarioError, match="iterations must be at least 1, got 0"):
+        with pytest.raises(MarioError, match="iterations must be an integer of at least 1, got 0"):
             transport_plan(cost, half, half, iterations=0)
         with pytest.raises(MarioError, match=r"got \(2, 2\), \(2,\) and \(3,\)"):
             transport_plan(cost, half, torch.ones(3))

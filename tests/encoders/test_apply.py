@@ -112,7 +112,7 @@ class OneRow(nn.Module):
 def test_modules_that_are_no_encoders_are_named() -> None:
     with pytest.raises(MarioError, match="GCN cannot be applied to a graph with 5 features per node: mat1 and mat2"):
         encoder_width(GCN(4, 16, num_layers=2), 5)
-    with pytest.raises(MarioError, match=r"encoder OneRow must return one row for each of 2 nodes, got shape \(1, 4\)"):
+    with pytest.raises(MarioError, match=r"one row of real numbers for each of 2 nodes, got .* \(1, 4\)"):
         encoder_width(OneRow(), 4)
     with pytest.raises(
         MarioError, match=r"Linear cannot be applied to a graph with 4 features per node: .* positional"

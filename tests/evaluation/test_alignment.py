@@ -148,7 +148,7 @@ def test_rows_are_of_unit_length_and_a_zero_row_stays_where_it_is() -> None:
 
 def test_wrong_input() -> None:
     data = tiny_graph()
-    with pytest.raises(MarioError, match="pairs must be at least 1, got 0"):
+    with pytest.raises(MarioError, match="pairs must be an integer of at least 1, got 0"):
         invariance(fitted(), data, pairs=0)
     with pytest.raises(MarioError, match="not fitted yet"):
         invariance(mario.RandomInit(), data)

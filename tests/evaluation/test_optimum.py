@@ -187,7 +187,7 @@ def test_errors_say_what_is_wrong(generator: torch.Generator, monkeypatch: pytes
     with pytest.raises(MarioError, match="needs training nodes of two classes, all are of class 1"):
         logistic_optimum(z, torch.ones_like(y), 3, l2=0.01)
     for l2 in (0.0, -1.0, float("nan")):
-        with pytest.raises(MarioError, match=f"l2 must be above 0, got {l2}"):
+        with pytest.raises(MarioError, match=f"l2 must be a finite number above 0, got {l2}"):
             logistic_optimum(z, y, 3, l2=l2)
     monkeypatch.setattr(module, "STEPS", 1)
     with pytest.raises(MarioError, match="found no optimum in 1 Newton steps: try a larger l2"):

@@ -279,10 +279,10 @@ class TestLinear:
         with pytest.raises(MarioError, match="solver must be one of adam, optimum, got 'sgd'"):
             LinearProbe(solver="sgd")
         for l2 in (0.0, -1.0, float("nan")):
-            with pytest.raises(MarioError, match=f"l2 must be above 0, .* got {l2}"):
+            with pytest.raises(MarioError, match=f"l2 must be a finite number above 0, got {l2}"):
                 LinearProbe(l2=l2)
         for epochs, lr in ((-1, 0.1), (1, 0.0)):
-            with pytest.raises(MarioError, match="epochs must not be negative and lr above 0"):
+            with pytest.raises(MarioError, match=r"(epochs must be an integer|lr must be a finite number)"):
                 LinearProbe(epochs=epochs, lr=lr)
 
 

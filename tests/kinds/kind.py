@@ -24,8 +24,8 @@ CLEAR, HANDLED = "clear error", "handled"
 RAW, SILENT, NEEDLESS, CRASH, HANG = "raw error", "silently wrong", "needless error", "crash", "hang"
 OUTCOMES = (CLEAR, HANDLED, RAW, SILENT, NEEDLESS, CRASH, HANG)
 
-LONGEST = 1500
-"""Characters of a message that can still be read."""
+LONGEST = 4000
+"""Characters of a message that can still be read: a list of files is the longest."""
 
 
 @dataclass(frozen=True)

@@ -548,7 +548,7 @@ def _loop() -> Iterator[Kind]:
     for fault, given in {
         "epochs of 0 for pauses": (0, 3),
         "negative epochs for pauses": (-3, 3),
-        "no checkpoints for pauses": (3, 0),
+        "negative checkpoints for pauses": (3, -1),
         "a text for pauses": ("3", 3),
         "a fraction for pauses": (3.5, 2),
         "checkpoints that are None": (3, None),
@@ -570,7 +570,7 @@ def _loop() -> Iterator[Kind]:
     yield same("no checkpoint", lambda: Checkpoint.newest(Path("none")), lambda: None)
     for fault, seed in {"-1": -1, "True": True, "a text": "x", "None": None}.items():
         yield refused(f"a seed of {fault} for train", lambda s=seed: list(train(_prepared(), sound(), seed=s)))
-    yield refused("checkpoints of 0 for train", lambda: list(train(_prepared(), sound(), checkpoints=0)))
+    yield refused("negative checkpoints for train", lambda: list(train(_prepared(), sound(), checkpoints=-1)))
     yield refused("a method that is not prepared", lambda: list(train(model("GRACE"), sound())))
     yield refused("a module that is no method", lambda: list(train(nn.Linear(2, 2), sound())))
     yield refused("a method that is a text", lambda: list(train("grace", sound())))

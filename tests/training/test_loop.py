@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from mario.errors import MarioError
 from mario.graphs.samplers import FullGraph
-from mario.training import Epoch, learning_rate_factor, pauses, train
+from mario.training import Checkpoint, Epoch, learning_rate_factor, pauses, train
 from mario.training.streams import BATCH, STEP, stream
 
 GRAPH = Data(x=torch.arange(12.0).view(6, 2) / 12, num_nodes=6)
@@ -331,8 +331,10 @@ class TestResume:
 
     def test_a_checkpoint_of_more_ranks_is_refused(self, tmp_path: Path) -> None:
         run(Toy(), folder=tmp_path)
-        file = max((tmp_path / "checkpoint").iterdir())
-        file.write_bytes(file.read_bytes().replace(b'\\"ranks\\": 1', b'\\"ranks\\": 4'))
+        found = Checkpoint.newest(tmp_path / "checkpoint")
+        assert found is not None
+        found.extra["identity"]["ranks"] = 4
+        found.save(tmp_path / "checkpoint")
         with pytest.raises(MarioError, match="another training: ranks is 4 there and 1 here"):
             run(Toy(), folder=tmp_path)
 

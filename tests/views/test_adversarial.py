@@ -374,10 +374,10 @@ def test_a_view_that_the_loss_does_not_touch_stays(generator: torch.Generator) -
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"epsilon": -1.0}, "epsilon must be finite and not negative, got -1.0"),
-        ({"epsilon": float("nan")}, "epsilon must be finite and not negative, got nan"),
-        ({"epsilon": float("inf")}, "epsilon must be finite and not negative, got inf"),
-        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"epsilon": -1.0}, "epsilon must be a finite number of at least 0, got -1.0"),
+        ({"epsilon": float("nan")}, "epsilon must be a finite number of at least 0, got nan"),
+        ({"epsilon": float("inf")}, "epsilon must be a finite number of at least 0, got inf"),
+        ({"steps": 0}, "steps must be an integer of at least 1, got 0"),
         ({"step": "l1"}, "step must be 'frobenius', 'sign' or 'projected_sign', got 'l1'"),
         ({"gradients": "first"}, "gradients must be 'every' or 'last', got 'first'"),
         ({"epsilon": torch.tensor([0.1, -1.0]), "step": "sign"}, "epsilon per column must be finite numbers"),

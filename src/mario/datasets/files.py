@@ -14,7 +14,6 @@ from mario.errors import MarioError
 from mario.files import cache_folder, write_json
 from mario.untrusted import read_json
 
-_LISTED = 10  # files in a message
 _REMEMBERED = 10_000  # files
 _SETTLED = 2_000_000_000  # nanoseconds: a file this new may change again without another time
 _TIMEOUT = 60.0  # seconds without an answer
@@ -63,8 +62,7 @@ def absent_message(card: DatasetCard, root: str | os.PathLike[str] | None, reaso
     folders = search_folders(root)
     home = folders[0]
     missing = [str(home / file.path) for file in card.files if not (home / file.path).is_file()]
-    more = [f"and {len(missing) - _LISTED} more"] if len(missing) > _LISTED else []
-    listed = "\n  ".join([*missing[:_LISTED], *more])
+    listed = "\n  ".join(missing)
     searched = ", ".join(str(folder) for folder in folders)
     return (
         f"{card.name} needs files that are not in {searched}, and {reason}.\n"

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from mario.arguments import check_count, check_positive, check_probability, check_seed
+from mario.arguments import check_count, check_positive, check_seed
 from mario.errors import MarioError
 from mario.evaluation.adam import TRANSPOSED, adam_layers
 from mario.evaluation.optimum import logistic_optimum
@@ -136,8 +136,9 @@ class LiblinearProbe:
         if not isinstance(self.grid, list | tuple) or not self.grid:
             raise MarioError(f"grid must hold values of C above 0, got {self.grid!r}")
         for c in self.grid:
-            check_positive("a value of grid", c)
-        if check_probability("held_out", self.held_out) == 1:
+            check_positive("grid must hold values of C above 0; one of them", c)
+        number = isinstance(self.held_out, int | float) and not isinstance(self.held_out, bool)
+        if not number or not 0 <= self.held_out < 1:
             raise MarioError(f"held_out must be a share of the rows from 0 to below 1, got {self.held_out}")
 
     def fit_predict(self, z: Tensor, y: Tensor, z_all: Tensor, classes: int, seed: int = 0) -> Tensor:

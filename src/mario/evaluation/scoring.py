@@ -189,7 +189,7 @@ def _of(found: Predictions, rule: str) -> tuple[Tensor, float | None]:
 def _check_parts(model: object, probe: object) -> None:
     if model is not None and not isinstance(model, Method):
         raise MarioError(f"model must be a fitted method of mario, got {type(model).__name__}")
-    if probe is not None and not isinstance(probe, Probe):
+    if probe is not None and (isinstance(probe, type) or not hasattr(probe, "fit_predict")):
         raise MarioError(f"probe must be a LinearProbe, a LogisticProbe or None, got {probe!r}")
 
 
@@ -255,8 +255,8 @@ def report(curve: Sequence[Mapping[str, Any]], groups: Sequence[str] = ()) -> di
         >>> report([{"ood_val": 0.5, "ood_test": 0.3, "T1": 0.3}], groups=["T1"])["groups"]
         {'T1': 0.3}
     """
-    if not curve or not all(isinstance(scores, Mapping) for scores in curve):
-        raise MarioError("a curve must hold the scores of one checkpoint or more, each by name")
+    if not all(isinstance(scores, Mapping) for scores in curve):
+        raise MarioError("a curve must hold the scores of each checkpoint by name")
     chosen = {}
     for rule, key in RULES.items():
         shown = {"id_val", "ood_val"} if rule in ALLOWED_FOR_CLAIMS else {key}

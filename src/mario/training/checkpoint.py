@@ -79,9 +79,8 @@ class Checkpoint:
                 header, tensors = read_safetensors(file, "mario")
                 found = cls(header["step"], tensors, list(header["records"]), {**header["extra"]})
                 check_count("its step", found.step, low=0)
-                for record in found.records:
-                    check_count("the step of its record", record["step"], low=0)
-                    check_count("the epoch of its record", record["epoch"], low=0)
+                if not all(isinstance(record, dict) for record in found.records):
+                    raise TypeError("its records are not objects")
             except (MarioError, KeyError, TypeError) as error:
                 faults.append(f"{file}: {error}")
                 continue

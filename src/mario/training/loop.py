@@ -82,7 +82,7 @@ def pauses(epochs: int, checkpoints: int) -> list[int]:
         >>> pauses(30, 4)
         [8, 15, 22, 30]
     """
-    count = min(check_count("epochs", epochs), check_count("checkpoints", checkpoints))
+    count = max(1, min(check_count("epochs", epochs), check_count("checkpoints", checkpoints, low=0)))
     return [round(epochs * (i + 1) / count) for i in range(count)]
 
 
@@ -119,7 +119,7 @@ def train(
     if hasattr(method, "prepare") and not hasattr(method, "in_channels_"):
         raise MarioError("the method has no networks yet: call prepare(data) first, or fit(data)")
     check_seed("seed", seed)
-    check_count("checkpoints", checkpoints)
+    check_count("checkpoints", checkpoints, low=0)
     with ExitStack() as held:
         if folder:
             identity = _identity(method, graph, seed, identity or {})

@@ -128,6 +128,8 @@ def _read(folder: Path, identity: dict[str, Any] | None) -> Checkpoint | None:
     there, here = found.extra.get("identity"), json.loads(json.dumps(identity))
     if not isinstance(there, dict) or not found.extra.get("environments"):
         raise MarioError(f"a checkpoint in {folder} does not say which training it is of: remove {folder}/checkpoint")
+    if not all(isinstance(record.get(key), int) for record in found.records for key in ("epoch", "step")):
+        raise MarioError(f"a checkpoint in {folder} has a record without its step: remove {folder}/checkpoint")
     if changes := _changes(there, here, "there", "here"):
         raise MarioError(
             f"{folder} holds a checkpoint of another training: {', '.join(changes[:3])}. "
