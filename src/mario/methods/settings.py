@@ -128,8 +128,6 @@ def _as_declared(field: "dataclasses.Field[Any]", value: Any) -> Any:
         raise wrong
     if kind is float and not math.isfinite(value):
         raise MarioError(f"{field.name} must be a finite number, got {value}")
-    if kind is int and value > MOST:
-        raise MarioError(f"{field.name} must be at most {MOST:,}, got a larger number")
     if kind is tuple and not all(isinstance(part, _part(field)) and not isinstance(part, bool) for part in value):
         raise wrong
     return value
