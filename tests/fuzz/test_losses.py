@@ -243,6 +243,7 @@ CALLS: dict[str, Callable[[object, object, object], object]] = {
     tau=st.one_of(TAUS, things, st.sampled_from((0.0, -1.0, 1e-6))),
 )
 @example(name="scaled_cosine_error", given=(torch.zeros(1, 1), torch.zeros(1, 1)), tau=None)
+@example(name="scaled_cosine_error", given=(torch.zeros(1, 1).half(), torch.zeros(1, 1).half()), tau=2**31)
 @example(name="sinkhorn", given=(torch.zeros(1, 1), torch.zeros(1, 1)), tau=2**70)
 @example(name="info_nce", given=(torch.eye(2).to_sparse(), torch.eye(2).to_sparse()), tau=0.5)
 def test_any_arguments(name: str, given: tuple[object, object], tau: object) -> None:

@@ -25,6 +25,8 @@ def scaled_cosine_error(x: Tensor, y: Tensor, exponent: float = 3.0) -> Tensor:
     check_positive("exponent", exponent)
     if exponent < 1:
         raise MarioError(f"exponent must be at least 1, got {exponent}")
+    if exponent > torch.finfo(x.dtype).max:
+        raise MarioError(f"exponent must fit {x.dtype}, got {exponent}")
     return (1 - (_directions(x) * _directions(y)).sum(1)).pow(exponent).mean()
 
 
