@@ -4,6 +4,7 @@ from torch import Tensor
 
 from mario.arguments import check_number
 from mario.contrast.rows import check_pair, directions
+from mario.errors import MarioError
 
 
 def scaled_cosine_error(x: Tensor, y: Tensor, exponent: float = 3.0) -> Tensor:
@@ -23,4 +24,6 @@ def scaled_cosine_error(x: Tensor, y: Tensor, exponent: float = 3.0) -> Tensor:
     """
     check_pair(x, y)
     check_number("exponent", exponent, low=1)
+    if exponent > torch.finfo(x.dtype).max:
+        raise MarioError(f"exponent must fit {x.dtype}, got {exponent}")
     return (1 - (directions(x) * directions(y)).sum(1)).pow(exponent).mean()
