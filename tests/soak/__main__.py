@@ -16,6 +16,8 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
+import torch
+
 from tests import postgres
 from tests.soak.commands import kill_one, left, measure
 from tests.soak.lanes import Lane, Reproduce, Tune, TuneInPostgres
@@ -32,6 +34,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the kills")
     asked = parser.parse_args()
     draw = random.Random(asked.seed)
+    torch.set_num_threads(1)  # as the workers, so that the bits are the same
     for number in (signal.SIGTERM, signal.SIGINT):  # the second is ignored in the background of a shell
         signal.signal(number, lambda *_: sys.exit("stopped"))
     with tempfile.TemporaryDirectory(prefix="mario-soak-", ignore_cleanup_errors=True) as name, ExitStack() as held:

@@ -36,7 +36,7 @@ cases = [{{ dataset = "good-cbas", shift = "concept" }}]
 TUNE = """
 import json, sys
 from pathlib import Path
-from mario.cli import main
+from mario.errors import MarioError
 from mario.lab.case import Case
 from mario.lab.tune import work
 from mario.lab.tune.plan import Tuning
@@ -45,8 +45,11 @@ if __name__ == "__main__":
     asked = json.loads(sys.argv[1])
     tuning = Tuning.plan(Case.find("good-cbas", shift="concept"), "grace", folder=Path("runs"), **asked)
     retry_failed(tuning)
-    for now in work.tune(tuning, workers=2):
-        pass
+    try:
+        for now in work.tune(tuning, workers=2):
+            pass
+    except MarioError as error:
+        sys.exit(f"mario: error: {error}")
 """
 ACCEPTED = (
     "interrupted: repeat the same command",

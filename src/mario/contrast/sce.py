@@ -1,5 +1,6 @@
 """Scaled cosine error."""
 
+import torch
 from torch import Tensor
 
 from mario.arguments import check_number

@@ -1,7 +1,12 @@
 """Tuning: trials are runs, validation scores alone decide, and nothing that ends a worker loses or repeats a trial."""
 
+import multiprocessing
+import signal
 import sqlite3
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -269,6 +274,35 @@ def test_a_trial_whose_worker_was_killed_before_it_could_queue_it_again_is_not_l
     study_module.queue_again(study, last, lost=0)
     work(plan(tmp_path, trials=3, heartbeat=1))
     assert [trial.number for trial in trials_of(tuning)] == [0, 2, 4]
+
+
+def test_a_worker_that_is_terminated_between_two_trials_is_replaced(tmp_path: Path) -> None:
+    tuning = plan(tmp_path, trials=2)
+    open_study(tuning)
+    told: list[int] = []
+
+    def terminate() -> None:
+        """As soon as it heeds the signal, and before it has read the study, which is locked until then."""
+        with closing(sqlite3.connect(tmp_path / "tune" / f"{tuning.name}.db")) as database:
+            database.execute("begin exclusive")
+            while not told:
+                for child in multiprocessing.active_children():
+                    status = Path(f"/proc/{child.pid}/status").read_text()
+                    if int(status.partition("SigCgt:")[2].split()[0], 16) & 1 << signal.SIGTERM - 1:
+                        told.append(child.pid or 0)
+                        child.terminate()
+                time.sleep(0.01)
+            time.sleep(0.2)
+            database.rollback()
+
+    steps = tune(tuning, workers=1)
+    assert next(steps).done == 0
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(terminate)
+        last = list(steps)[-1]
+        ended.result()
+    assert told
+    assert last.done == 2
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -141,6 +141,8 @@ def _worker(tuning: Tuning, until: float | None) -> None:
     threading.Thread(target=after_parent, args=(partial(os.kill, os.getpid(), signal.SIGTERM),), daemon=True).start()
     try:
         work(tuning, until, objective)
+        if objective.stop:  # between two trials: the study is not complete
+            sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
