@@ -124,7 +124,10 @@ class Lane:
         """Start commands again that have ended; go on to the end of the round, or to the next."""
         if self.finishing:
             code = self.last.ended()
-            if code is not None:
+            if code and self.excused:
+                self.excused = False
+                self.last.start()
+            elif code is not None:
                 if code:
                     self.fault(f"the last command ended with {code}: {self.last.log.read_text()[-2000:]}")
                 else:
