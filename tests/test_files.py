@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import save_file
 
 from mario.errors import MarioError
-from mario.files import locked, remove_parts, write_json, write_text, write_whole
-from mario.untrusted import read_json
+from mario.files import locked, remove_parts, write_json, write_tensors, write_text, write_whole
+from mario.untrusted import read_json, read_safetensors
 
 
 @pytest.fixture
@@ -189,3 +189,20 @@ def test_a_lock_is_waited_for_as_long_as_said(tmp_path: Path) -> None:
         pass
     with locked(tmp_path / "file", patience=0.05):
         pass
+
+
+def test_tensors_are_the_same_bytes_each_time_and_a_changed_bit_is_noticed(tmp_path: Path) -> None:
+    for number in range(8):  # safetensors writes the texts of a header in any order
+        write_tensors(tmp_path / f"{number}", {"a": torch.arange(5.0), "é": torch.ones(())}, {"mario": '{"b": "é"}'})
+    contents = {(tmp_path / f"{number}").read_bytes() for number in range(8)}
+    assert len(contents) == 1
+    about, tensors = read_safetensors(tmp_path / "0", "mario")
+    assert about == {"b": "é"}
+    assert tensors["a"].tolist() == [0, 1, 2, 3, 4]
+    (content,) = contents
+    for place in range(0, len(content), 7):
+        damaged = bytearray(content)
+        damaged[place] ^= 2
+        (tmp_path / "0").write_bytes(damaged)
+        with pytest.raises(MarioError):
+            read_safetensors(tmp_path / "0", "mario")

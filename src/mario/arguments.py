@@ -38,7 +38,7 @@ def check_number(name: str, value: Any, low: float = -math.inf) -> float:
 
 def check_positive(name: str, value: Any) -> float:
     """``value``; `MarioError` unless it is a finite number above zero."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _limit(value):
         raise MarioError(f"{name} must be a finite number above 0, got {_shown(value)}")
     return value
 
@@ -55,6 +55,10 @@ def check_seed(name: str, value: Any, below: int = 2**32) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < below:
         raise MarioError(f"{name} must be a whole number from 0 to {below - 1}, got {_shown(value)}")
     return value
+
+
+def _limit(value: float) -> float:
+    return math.inf if isinstance(value, float) else MOST
 
 
 def _shown(value: object) -> str:

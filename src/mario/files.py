@@ -112,11 +112,19 @@ def write_tensors(path: Path, tensors: "Mapping[str, Tensor]", header: dict[str,
     from safetensors.torch import save
 
     whole = {**header, CHECKSUM: tensor_checksum(header, tensors)}
-    write_whole(path, lambda name: _write_bytes(name, save(dict(tensors), whole)))
+    write_whole(path, lambda name: _write_ordered(name, save(dict(tensors), whole)))
 
 
-def _write_bytes(name: str, content: bytes) -> None:
-    Path(name).write_bytes(content)
+def _write_ordered(name: str, content: bytes) -> None:
+    """Write the bytes of a safetensors file with the texts of its header in order, which safetensors writes in any."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:end])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(name, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.write(memoryview(content)[end:])
 
 
 @contextmanager

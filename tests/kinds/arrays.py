@@ -48,7 +48,7 @@ from mario.evaluation import (
     logistic_optimum,
     report,
     score,
-    select,
+    select_checkpoint,
 )
 
 ROWS, WIDTH = 6, 4
@@ -644,15 +644,15 @@ def _probes() -> Iterator[Kind]:
 def _selection() -> Iterator[Kind]:
     curve = [{"id_val": 0.5, "ood_val": 0.4, "ood_test": 0.3, "id_test": 0.2}]
     cases: dict[str, Callable[[], object]] = {
-        "an unknown rule": lambda: select("best", curve),
-        "a rule that is None": lambda: select(None, curve),
-        "a rule that is a list": lambda: select(["id_val"], curve),
-        "no checkpoints": lambda: select("last", []),
-        "checkpoints that are None": lambda: select("id_val", None),
-        "a checkpoint without the score": lambda: select("id_val", [{"id_val": 0.1}, {}]),
-        "a score that is NaN": lambda: select("id_val", [{"id_val": NAN}, {"id_val": 0.5}]),
-        "a score that is a text": lambda: select("id_val", [{"id_val": "0.9"}, {"id_val": 0.5}]),
-        "a score that is None": lambda: select("id_val", [{"id_val": None}, {"id_val": 0.5}]),
+        "an unknown rule": lambda: select_checkpoint("best", curve),
+        "a rule that is None": lambda: select_checkpoint(None, curve),
+        "a rule that is a list": lambda: select_checkpoint(["id_val"], curve),
+        "no checkpoints": lambda: select_checkpoint("last", []),
+        "checkpoints that are None": lambda: select_checkpoint("id_val", None),
+        "a checkpoint without the score": lambda: select_checkpoint("id_val", [{"id_val": 0.1}, {}]),
+        "a score that is NaN": lambda: select_checkpoint("id_val", [{"id_val": NAN}, {"id_val": 0.5}]),
+        "a score that is a text": lambda: select_checkpoint("id_val", [{"id_val": "0.9"}, {"id_val": 0.5}]),
+        "a score that is None": lambda: select_checkpoint("id_val", [{"id_val": None}, {"id_val": 0.5}]),
         "no curve": lambda: report([]),
         "a curve of numbers": lambda: report([0.5]),
         "a curve with NaN": lambda: report([{**curve[0], "ood_val": NAN}, *curve]),
@@ -660,7 +660,7 @@ def _selection() -> Iterator[Kind]:
     for fault, given in cases.items():
         yield refused(f"{fault} in a selection", given)
     yield same("a group that was never scored", lambda: report(curve, groups=["T9"])["groups"], dict)
-    yield same("scores that are equal", lambda: select("id_val", [{"id_val": 0.5}] * 3), lambda: 0)
+    yield same("scores that are equal", lambda: select_checkpoint("id_val", [{"id_val": 0.5}] * 3), lambda: 0)
 
 
 def _evaluation() -> Iterator[Kind]:

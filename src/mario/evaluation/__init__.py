@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mario.evaluation.block_classifier import BlockClassifier
     from mario.evaluation.calibration import calibration_error, fit_temperature
     from mario.evaluation.choosing import Selection, rank_me, select
-    from mario.evaluation.controls import CONTROLS, controls
+    from mario.evaluation.controls import CONTROLS, score_controls
     from mario.evaluation.metrics import METRICS, Metric, score
     from mario.evaluation.optimum import logistic_optimum
     from mario.evaluation.probe import LiblinearProbe, LinearProbe, LogisticProbe, Probe
@@ -33,7 +33,6 @@ __all__ = [
     "Probe",
     "Selection",
     "calibration_error",
-    "controls",
     "evaluate",
     "evaluate_many",
     "fit_temperature",
@@ -43,6 +42,7 @@ __all__ = [
     "rank_me",
     "report",
     "score",
+    "score_controls",
     "select",
     "select_checkpoint",
 ]
@@ -71,7 +71,7 @@ _HOME = {
     "Selection": "mario.evaluation.choosing",
     "select": "mario.evaluation.choosing",
     "CONTROLS": "mario.evaluation.controls",
-    "controls": "mario.evaluation.controls",
+    "score_controls": "mario.evaluation.controls",
     "rank_me": "mario.evaluation.choosing",
 }
 

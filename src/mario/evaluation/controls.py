@@ -16,7 +16,7 @@ READABLE = 0.7
 """Readability of the domain above which embeddings that a control beats are warned about."""
 
 
-def controls(
+def score_controls(
     data: Data, *, like: Method | None = None, probe: Probe | None = None, seed: int = 0
 ) -> dict[str, dict[str, float]]:
     """The scores of :func:`mario.evaluate` of each method in :data:`CONTROLS`, by name.
@@ -29,7 +29,7 @@ def controls(
 
     Example:
         >>> import mario
-        >>> list(controls(mario.load_dataset("good-cbas", shift="concept")))
+        >>> list(score_controls(mario.load_dataset("good-cbas", shift="concept")))
         ['raw-features', 'hops', 'random-init']
     """
     from mario.evaluation.scoring import evaluate

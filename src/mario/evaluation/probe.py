@@ -210,9 +210,13 @@ class LogisticProbe:
     held_out: float = 0.2
 
     def __post_init__(self) -> None:
-        if self.grid is not None and (not self.grid or not all(c > 0 for c in self.grid)):
-            raise MarioError(f"grid must hold values of C above 0, got {self.grid}")
-        if not 0 < self.held_out < 1:
+        if self.grid is not None:
+            if not isinstance(self.grid, list | tuple) or not self.grid:
+                raise MarioError(f"grid must hold values of C above 0, got {self.grid!r}")
+            for c in self.grid:
+                check_positive("grid, a value of C,", c)
+        check_positive("held_out", self.held_out)
+        if self.held_out >= 1:
             raise MarioError(f"held_out must be a share of the rows between 0 and 1, got {self.held_out}")
 
     def fit_predict(self, z: Tensor, y: Tensor, z_all: Tensor, classes: int, seed: int = 0) -> Tensor:

@@ -70,7 +70,7 @@ def evaluate(
         found = _predict(z, data, probe, classes, seed)
     scores: dict[str, Any] = _scores(found, data)
     if controls:
-        from mario.evaluation.controls import controls as score_controls, warn_if_beaten
+        from mario.evaluation.controls import score_controls, warn_if_beaten
 
         beside = score_controls(data, like=model, probe=probe, seed=seed)
         warn_if_beaten(model, data, scores, beside)

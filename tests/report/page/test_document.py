@@ -85,7 +85,7 @@ def made_study() -> Collected:
     made = collected(
         SCORES,
         failed={("good-webkb-concept", "mario"): "RuntimeError: out of memory"},
-        settings={"tau": 0.2, "lr": float("nan")},
+        settings={"tau": 0.2, "lr": 0.1},
         environment={"torch": "2.13.0"},
         faults=("labels are wrong",),
     )

@@ -6,7 +6,7 @@ from typing import Any
 from torch_geometric.data import Data
 
 import mario
-from mario.evaluation import LogisticProbe, controls
+from mario.evaluation import LogisticProbe, score_controls
 from mario.evaluation.controls import beaten
 from mario.files import write_json
 from mario.graphs.features import is_wide
@@ -32,7 +32,7 @@ def control_scores(result: RunResult, data: Data) -> dict[str, Any] | None:
     probe = make_probe(judged)
     if is_wide(data.x) and not isinstance(probe, LogisticProbe):
         return None
-    beside = controls(data, like=settings, probe=probe, seed=result.spec.seed)
+    beside = score_controls(data, like=settings, probe=probe, seed=result.spec.seed)
     warning = None
     if settings.trains:
         chosen = {key: value for key, value in result.curve[-1].scores.items() if isinstance(value, float)}
