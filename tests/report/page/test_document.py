@@ -176,7 +176,7 @@ def test_nothing_is_loaded_and_only_the_script_runs(page: Page) -> None:
 def test_the_data_has_every_run_once_and_the_files(page: Page) -> None:
     data = json.loads(page.scripts[0])
     assert len(data["runs"]) == 9
-    assert data["settings"] == [{"encoder": "gcn", "tau": 0.2, "lr": None}]
+    assert data["settings"] == [{"encoder": "gcn", "tau": 0.2, "lr": 0.1}]
     assert data["environments"] == [{"torch": "2.13.0"}]
     assert set(data["files"]) == {"table-concept.tex", "table-concept.md", "table-concept.csv"}
     assert "\\begin{table" in data["files"]["table-concept.tex"]
