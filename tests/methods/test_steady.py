@@ -210,6 +210,14 @@ class TestBrokenCases:
         assert "nothing is left of it: dropped" in model.decisions_[0].why
         assert not model.transform(data)[:, model.blocks_["x"]].any()
 
+    def test_domain_equal_to_label_is_warned_about_when_labels_are_read(self) -> None:
+        data = graph(domains=2)
+        data.y, data.train_mask = data.domain_id.clone(), torch.arange(240) < 120
+        data.id_val_mask = ~data.train_mask
+        model = steady(center="always").fit(data)
+        with pytest.warns(UserWarning, match="of one class.*center='never'"):
+            mario.evaluate(model, data)
+
     def test_more_domains_than_nodes_in_the_sample(self) -> None:
         data = graph()
         data.domain_id = torch.arange(240)

@@ -66,6 +66,7 @@ def evaluate(
         logits = model.predict(data)  # type: ignore[operator]
         found = _calibrated(logits, data) if isinstance(probe, LogisticProbe) else {"": logits}
     else:
+        _warn_if_domain_is_label(model, data)
         z = model.blocks(data) if isinstance(probe, LogisticProbe) else model.transform(data)
         found = _predict(z, data, probe, classes, seed)
     scores: dict[str, Any] = _scores(found, data)
@@ -184,6 +185,20 @@ def _of(found: Predictions, rule: str) -> tuple[Tensor, float | None]:
     """The logits and, if they are calibrated, the temperature of what ``rule`` chose."""
     one = found[rule if rule in found else ""]
     return (one.logits, one.temperature) if isinstance(one, Chosen) else (one, None)
+
+
+def _warn_if_domain_is_label(model: Method, data: Data) -> None:
+    """Warn if embeddings are centered by domains that have training nodes of one class each."""
+    if "domain_id" not in data or not any(decision.centered for decision in getattr(model, "decisions_", ())):
+        return
+    pairs = torch.stack([data.domain_id, data.y])[:, data.train_mask].unique(dim=1)
+    if 1 < len(pairs[0].unique()) == pairs.size(1):
+        warnings.warn(
+            "all training nodes of a domain are of one class: centering by domain removes what tells the classes "
+            "apart; use center='never'",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _check_parts(model: object, probe: object) -> None:
