@@ -52,7 +52,7 @@ def test_a_run_that_is_asked_for_twice_is_run_once(tmp_path: Path) -> None:
 def test_what_is_wrongly_asked_for_is_said_before_anything_runs(tmp_path: Path) -> None:
     for wrong, match in (
         ({"launcher": "ssh"}, "there is no launcher 'ssh'; choose local, slurm"),
-        ({"workers": 0}, "workers must be at least 1"),
+        ({"workers": 0}, "workers must be an integer of at least 1"),
         ({"options": {"partition": "cpu"}}, "the launcher local has no options, got partition"),
     ):
         with pytest.raises(MarioError, match=match):
