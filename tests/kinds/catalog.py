@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kinds import arrays, command_line, files, graphs, lab_and_data, settings, training
+from kinds import arrays, command_line, files, graphs, lab_and_data, of_others, settings, training
 from kinds.kind import Kind
 
 AREAS: dict[str, Callable[[], list[Kind]]] = {
@@ -13,4 +13,5 @@ AREAS: dict[str, Callable[[], list[Kind]]] = {
     "files": files.kinds,
     "datasets, runs and studies": lab_and_data.kinds,
     "command line": command_line.kinds,
+    "rows, maps and plans": of_others.kinds,
 }
