@@ -11,6 +11,7 @@ from kinds.graphs import INF, NAN, sound
 from kinds.kind import Kind, refused, same
 from lab import results
 from mario.datasets import CATALOG, REGISTRY, DatasetCard, load_dataset, register, save_dataset
+from mario.files import write_json
 from mario.graphs import SplitRule, split_graph
 from mario.lab import Case, RunSpec, load_runs
 from mario.lab.frame import frame
@@ -248,7 +249,8 @@ def _runs() -> Iterator[Kind]:
     yield refused(
         "settings that JSON cannot hold", lambda: RunSpec(case=case, method="grace", settings={"a": object()})
     )
-    yield refused("settings that are NaN", lambda: RunSpec(case=case, method="grace", settings={"a": NAN}))
+    odd = RunSpec(case=case, method="grace", settings={"a": NAN})
+    yield refused("settings that are NaN, written", lambda: write_json(Path("settings.json"), odd.to_dict()))
     yield refused("settings that are no mapping", lambda: RunSpec(case=case, method="grace", settings=[3]))
     paths: dict[str, Any] = {
         "not there": "none",

@@ -30,7 +30,7 @@ class RunSpec:
         for name in ("seed", "split_seed"):
             check_seed(name, getattr(self, name))
         try:
-            plain = json.loads(json.dumps(dict(self.settings), allow_nan=False))  # tuples become lists
+            plain = json.loads(json.dumps(dict(self.settings)))  # tuples become lists
         except (TypeError, ValueError) as error:
             raise MarioError(f"settings must be plain values by name, as JSON can hold ({error})") from None
         object.__setattr__(self, "settings", plain)
