@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(900)  # half a minute where nothing else runs, 
 GIVEN = {
     "hidden_channels": 16,
     "num_layers": 1,
-    "epochs": 30,
+    "epochs": 200,  # seconds: a trial of half a second may end before it is seen and killed
     "steps_per_epoch": 5,
     "probe_epochs": 5,
     "checkpoints": 6,
