@@ -34,7 +34,7 @@ def fit_temperature(logits: Tensor, y: Tensor) -> float:
         return 1.0
     logits, y = logits[kept][:, known], (known.cumsum(0) - 1)[y[kept]]
     n = len(y)
-    # The loss is convex in b = 1 / T; its slope is the mean logit that is expected less the one that is found.
+    # The loss is convex in b = 1 / T; its slope is the expected mean logit minus the one that is found.
     target = logits.gather(1, y[:, None])[:, 0].sub(logits.mean(1)).mul(n / (n + 1)).add(logits.mean(1)).mean()
     low, high, b = 1 / LIMITS[1], 1 / LIMITS[0], 1.0
     for _ in range(100):

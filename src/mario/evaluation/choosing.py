@@ -265,9 +265,7 @@ def _by_gate(named: dict[str, Candidate], data: Data, seed: int) -> Selection:
             "without labels only the gate can choose: add a steady candidate with center='auto', such as "
             "mario.Steady(mario.GRACE())"
         )
-    rows = {name: _alarms(_blocks(name, one, data), data, seed) for name, one in named.items()}
+    first = [steady[0], *(name for name in named if name != steady[0])]
+    rows = {name: {"score": math.nan, **_alarms(_blocks(name, named[name], data), data, seed)} for name in first}
     table = pd.DataFrame.from_dict(rows, orient="index")
-    table.insert(0, "score", math.nan)
-    return Selection(
-        steady[0], named[steady[0]], "gate", None, None, table.loc[[steady[0], *(set(named) - {steady[0]})]]
-    )
+    return Selection(steady[0], named[steady[0]], "gate", None, None, table)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from torch_geometric.data import Data
 
 from mario.evaluation.probe import Probe
-from mario.graphs import Block
 from mario.methods import Method, find
 from mario.methods.readability import readability
 
@@ -72,7 +71,7 @@ def beaten(
         return None
     blocks = model.blocks(data)
     name = "graph" if "graph" in blocks else next(iter(blocks))
-    found = readability(Block(blocks[name].dense()), data.domain_id.cpu())
+    found = readability(blocks[name], data.domain_id.cpu())
     if found is None or found <= READABLE:
         return None
     remedy = "use the features alone" if model.name.endswith("+steady") else "try mario.Steady, METHOD+steady"

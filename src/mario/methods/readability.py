@@ -49,7 +49,7 @@ def readability(block: Block, domain: Tensor, *, seed: int = 0) -> float | None:
     rows = block.rows(order).numpy()
     if isinstance(rows, np.ndarray):
         rows -= rows.mean(0)
-    size = float(np.sqrt((abs(rows) ** 2 if isinstance(rows, np.ndarray) else rows.power(2)).sum() / len(order)))
+    size = float(np.sqrt((rows**2 if isinstance(rows, np.ndarray) else rows.power(2)).sum() / len(order)))
     if size == 0:
         return 0.0
     with warnings.catch_warnings():
