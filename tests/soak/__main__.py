@@ -29,8 +29,8 @@ TO_FINISH = 1200.0  # seconds for the last rounds
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--seeds", type=int, default=30, help="of each row of the study")
-    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=100, help="of each row of the study")
+    parser.add_argument("--trials", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0, help="of the kills")
     asked = parser.parse_args()
     draw = random.Random(asked.seed)

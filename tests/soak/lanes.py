@@ -4,6 +4,7 @@ In a round, commands are killed and started again until all is done. Then a last
 well, and the folder must be as if nobody had killed anything.
 """
 
+import gc
 import json
 import random
 import shutil
@@ -12,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import optuna
 from optuna.trial import TrialState
 
 from mario.lab.case import Case
@@ -238,6 +240,7 @@ class Tune(Lane):
 
     name = "tune"
     storage: str | None = None
+    study: optuna.Study | None = None
 
     def __init__(self, root: Path, trials: int, draw: random.Random) -> None:
         super().__init__(root)
@@ -260,10 +263,13 @@ class Tune(Lane):
     def open(self) -> None:
         asked = {**self.asked(), **({"storage": self.storage} if self.storage else {})}
         case = Case.find("good-cbas", shift="concept")
+        self.study = None
+        gc.collect()  # closes the connections of the round before: an Optuna study is part of a cycle
         self.tuning = Tuning.plan(case, "grace", folder=self.folder / "runs", **asked)
         self.study = open_study(self.tuning)
 
     def complete(self) -> bool:
+        assert self.study is not None
         trials = counted(self.study.get_trials(deepcopy=False))
         now = {trial.number: trial.value for trial in trials if trial.state == TrialState.COMPLETE}
         if not self.scores.items() <= now.items():
@@ -272,6 +278,7 @@ class Tune(Lane):
         return len(now) >= self.trials
 
     def check(self) -> None:
+        assert self.study is not None
         every = self.study.get_trials()
         trials = counted(every)
         self.total["trials"] += len(every)
