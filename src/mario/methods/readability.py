@@ -37,6 +37,7 @@ def readability(block: Block, domain: Tensor, *, seed: int = 0) -> float | None:
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
 
     known = (domain >= 0).nonzero().view(-1)
     # A stream of its own: the permutation of the plain seed may be the one that the graph was split by.
@@ -52,7 +53,8 @@ def readability(block: Block, domain: Tensor, *, seed: int = 0) -> float | None:
     size = float(np.sqrt((rows**2 if isinstance(rows, np.ndarray) else rows.power(2)).sum() / len(order)))
     if size == 0:
         return 0.0
-    with warnings.catch_warnings():
+    # The products are small: on a busy machine, further threads of scikit-learn's BLAS would wait for each other.
+    with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the accuracy has settled long before
         model = LogisticRegression(C=PENALTY, max_iter=200).fit(rows[:half] / size, learned)
     accuracy = float((model.predict(rows[half:] / size) == scored).mean())
