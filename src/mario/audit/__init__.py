@@ -1,0 +1,1 @@
+"""What shifts in a graph and what holds, in numbers: before any training, and after."""

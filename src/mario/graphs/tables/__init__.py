@@ -1,0 +1,1 @@
+"""Tables in, a graph out: files of nodes and edges, columns that become features, and ids that come back unchanged."""
