@@ -57,7 +57,7 @@ def test_a_missing_key_is_named(key: str) -> None:
     [
         ({"seed": 1.5}, "'seed' must be a whole number, got 1.5"),
         ({"dataset": 3}, "'dataset' must be a text, got 3"),
-        ({"scores": [1]}, "'scores' must be an object with the fields of a run, got"),
+        ({"scores": [1]}, "'scores' must be an object, got"),
         ({"scores": {"chosen_on": {}, "id_test": None}}, "'scores': 'id_test' must be a number, got None"),
         ({"scores": {"chosen_on": {}, "groups": {"T1": "x"}}}, "'groups': 'T1' must be a number, got 'x'"),
         ({"scores": {"chosen_on": {}, "last": {"id_test": 1.0}}}, "'last' has no 'allowed_for_claims'"),

@@ -37,7 +37,7 @@ def test_the_digest_names_the_content() -> None:
 
 
 def test_what_is_not_a_spec_is_refused() -> None:
-    with pytest.raises(MarioError, match=r"settings\.json must be an object with the fields of a run, got \[1\]"):
+    with pytest.raises(MarioError, match=r"settings\.json must be an object, got \[1\]"):
         RunSpec.from_dict([1], "settings.json")
     with pytest.raises(MarioError, match=r"settings\.json has no 'settings'"):
         RunSpec.from_dict({key: WRITTEN[key] for key in WRITTEN if key != "settings"}, "settings.json")

@@ -1,1 +1,44 @@
-"""A graph of your own in, a model to keep out: what is trained is picked from the graph, and the reasons are kept."""
+"""A graph of your own in, a model to keep out: what is trained is picked from the graph, and the reasons are kept.
+
+Names are loaded on first use.
+"""
+
+from typing import TYPE_CHECKING
+
+from mario.lazy import lazy
+
+_HOME = {
+    "Fitted": "mario.embedder.fitting",
+    "GraphFacts": "mario.embedder.facts",
+    "ModelFolder": "mario.embedder.folder",
+    "Progress": "mario.embedder.fitting",
+    "compact": "mario.embedder.compact",
+    "conclude": "mario.embedder.writing",
+    "fit_graph": "mario.embedder.fitting",
+    "plan_of": "mario.embedder.fitting",
+    "read_source": "mario.embedder.sources",
+    "write_model": "mario.embedder.writing",
+}
+
+__all__ = [
+    "Fitted",
+    "GraphFacts",
+    "ModelFolder",
+    "Progress",
+    "compact",
+    "conclude",
+    "fit_graph",
+    "plan_of",
+    "read_source",
+    "write_model",
+]
+
+if TYPE_CHECKING:
+    from mario.embedder.compact import compact
+    from mario.embedder.facts import GraphFacts
+    from mario.embedder.fitting import Fitted, Progress, fit_graph, plan_of
+    from mario.embedder.folder import ModelFolder
+    from mario.embedder.sources import read_source
+    from mario.embedder.writing import conclude, write_model
+
+__getattr__, __dir__ = lazy(__name__, _HOME)

@@ -44,6 +44,8 @@ class Selection:
         interval: A 95 % interval of it: over validation nodes, or over the domains that were left out.
         table: All candidates, best first: ``score``, ``low``, ``high``, ``rank`` (effective rank, an alarm for
             collapse, not used to choose), ``collapsed``, and ``readability`` of the domain.
+        outcomes: What the score is of: logits and labels of the nodes that were held out, for ``leave_domain_out`` one
+            entry per domain; empty for ``gate``.
     """
 
     name: str
@@ -52,6 +54,20 @@ class Selection:
     score: float | None
     interval: tuple[float, float] | None
     table: "DataFrame"
+    outcomes: "tuple[Outcome, ...]" = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The logits and labels of the nodes that one part of a rule scores."""
+
+    logits: Tensor
+    y: Tensor
+    metric: str
+
+    def score(self) -> float:
+        """Their score by the metric."""
+        return score(self.logits, self.y, self.metric)
 
 
 def select(
@@ -93,15 +109,16 @@ def select(
     if rule == "gate":
         return _by_gate(named, data, seed)
     seen = _without_test_labels(data, rule)
-    rows = {}
+    rows, outcomes = {}, {}
     for name, candidate in named.items():
         z = _blocks(name, candidate, data)
-        outcomes = _outcomes(rule, z, seen, probe or LogisticProbe(), seed)
-        rows[name] = {**_summary(outcomes, seed), **_alarms(z, data, seed)}
+        outcomes[name] = _outcomes(rule, z, seen, probe or LogisticProbe(), seed)
+        rows[name] = {**_summary(outcomes[name], seed), **alarms(z, data.get("domain_id"), seed)}
     table = pd.DataFrame.from_dict(rows, orient="index").sort_values("score", ascending=False, kind="stable")
     best = str(table.index[0])
     low, high = float(table.loc[best, "low"]), float(table.loc[best, "high"])
-    return Selection(best, named[best], rule, float(table.loc[best, "score"]), (low, high), table)
+    expected = float(table.loc[best, "score"])
+    return Selection(best, named[best], rule, expected, (low, high), table, tuple(outcomes[best]))
 
 
 def rank_me(z: Tensor) -> float:
@@ -174,19 +191,7 @@ def _without_test_labels(data: Data, rule: str) -> Data:
     return seen
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """The logits and labels of the nodes that one part of a rule scores."""
-
-    logits: Tensor
-    y: Tensor
-    metric: str
-
-    def score(self) -> float:
-        return score(self.logits, self.y, self.metric)
-
-
-def _outcomes(rule: str, z: BlockMatrix, seen: Data, probe: LogisticProbe, seed: int) -> list[_Outcome]:
+def _outcomes(rule: str, z: BlockMatrix, seen: Data, probe: LogisticProbe, seed: int) -> list[Outcome]:
     if rule == "leave_domain_out":
         return _left_out(z, seen, probe, seed)
     held = seen[f"{rule}_mask"].nonzero().view(-1)
@@ -194,10 +199,10 @@ def _outcomes(rule: str, z: BlockMatrix, seen: Data, probe: LogisticProbe, seed:
     (found,) = probe.fit_choose(
         z, (train, seen.y[train]), [(held, seen.y[held])], seen.num_classes, metric=seen.metric, seed=seed
     )
-    return [_Outcome(found.logits[held], seen.y[held], seen.metric)]
+    return [Outcome(found.logits[held], seen.y[held], seen.metric)]
 
 
-def _left_out(z: BlockMatrix, seen: Data, probe: LogisticProbe, seed: int) -> list[_Outcome]:
+def _left_out(z: BlockMatrix, seen: Data, probe: LogisticProbe, seed: int) -> list[Outcome]:
     if len(_labeled_domains(seen)) < 2:
         raise MarioError(
             "leave_domain_out needs training labels of two domains in domain_id; with labels of one domain no promise "
@@ -219,13 +224,13 @@ def _left_out(z: BlockMatrix, seen: Data, probe: LogisticProbe, seed: int) -> li
         (chosen,) = probe.fit_choose(
             z, (train, seen.y[train]), [validation], seen.num_classes, metric=seen.metric, seed=seed
         )
-        found.append(_Outcome(chosen.logits[held], seen.y[held], seen.metric))
+        found.append(Outcome(chosen.logits[held], seen.y[held], seen.metric))
     if not found:
         raise MarioError(f"no domain can be left out: {seen.metric} needs labels of two classes in it and in the rest")
     return found
 
 
-def _summary(outcomes: Sequence[_Outcome], seed: int) -> dict[str, float]:
+def _summary(outcomes: Sequence[Outcome], seed: int) -> dict[str, float]:
     """The mean score and its 95 % interval: over domains (Student's t), or for one set a bootstrap over its nodes."""
     from scipy import stats
 
@@ -246,12 +251,12 @@ def _summary(outcomes: Sequence[_Outcome], seed: int) -> dict[str, float]:
     return {"score": mean, "low": float(ends[0]), "high": float(ends[1])}
 
 
-def _alarms(z: BlockMatrix, data: Data, seed: int) -> dict[str, Any]:
+def alarms(z: BlockMatrix, domain: Tensor | None, seed: int) -> dict[str, Any]:
+    """The effective rank of what is learned, whether it has collapsed, and how well the domain can be read from it."""
     drawn = torch.randperm(z.shape[0], generator=stream(seed, 1, 0, SELECTION))[:_ROWS]
     block = z["graph"] if "graph" in z else z[next(reversed(list(z)))]
     rows = block.rows(drawn).dense()
     rank = rank_me(rows - rows.mean(0)) if min(rows.shape) <= 2048 else math.nan
-    domain = data.get("domain_id")
     found = None if domain is None else readability(Block(rows), domain.cpu()[drawn], seed=seed)
     return {"rank": rank, "collapsed": rank < _COLLAPSED, "readability": math.nan if found is None else found}
 
@@ -266,6 +271,9 @@ def _by_gate(named: dict[str, Candidate], data: Data, seed: int) -> Selection:
             "mario.Steady(mario.GRACE())"
         )
     first = [steady[0], *(name for name in named if name != steady[0])]
-    rows = {name: {"score": math.nan, **_alarms(_blocks(name, named[name], data), data, seed)} for name in first}
+    rows = {
+        name: {"score": math.nan, **alarms(_blocks(name, named[name], data), data.get("domain_id"), seed)}
+        for name in first
+    }
     table = pd.DataFrame.from_dict(rows, orient="index")
     return Selection(steady[0], named[steady[0]], "gate", None, None, table)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mario.arguments import check_count, check_number
 from mario.errors import MarioError
-from mario.lab.from_json import from_json
+from mario.from_json import from_json
 from mario.lab.spec import RunSpec
 from mario.untrusted import read_json
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from mario.arguments import check_seed
 from mario.errors import MarioError
+from mario.from_json import from_json
 from mario.lab.case import Case
-from mario.lab.from_json import from_json
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from mario.methods.recipe import MARIO as MARIO, RELEASED, STRONG, Recipe
 from mario.methods.registry import REGISTRY, find, register
 from mario.methods.saving import load
 from mario.methods.settings import parse_setting, setting
-from mario.methods.steady import Decision, Steady
+from mario.methods.steady import Decision, Steady, WithSteady, seen_by_channels, steady_of
 from mario.methods.two_view import DropAndMask, Projecting, Side, TwoView, embeddings
 from mario.plugins import discover
 
@@ -29,12 +29,15 @@ __all__ = [
     "Side",
     "Steady",
     "TwoView",
+    "WithSteady",
     "embeddings",
     "find",
     "load",
     "parse_setting",
     "register",
+    "seen_by_channels",
     "setting",
+    "steady_of",
     *(cls.__name__ for cls in REGISTRY.values()),
 ]
 

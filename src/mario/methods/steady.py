@@ -92,20 +92,27 @@ class WithSteady(Method):
         """
         return self.blocks(data, domain).dense()
 
-    def blocks(self, data: Data, domain: Tensor | None = None) -> BlockMatrix:
-        """The channels of :meth:`transform` as named blocks: sparse features stay sparse, and those on disk there."""
+    def blocks(self, data: Data, domain: Tensor | None = None, *, raw: BlockMatrix | None = None) -> BlockMatrix:
+        """The channels of :meth:`transform` as named blocks: sparse features stay sparse, and those on disk there.
+
+        ``raw`` is what :meth:`raw_channels` returned for ``data``, if that is known.
+        """
         self.check_fitted()
         if not hasattr(self, "channels_"):
             raise MarioError("the channels are not measured yet: call fit(data), or settle(data) between checkpoints")
         data = with_domain(data, domain)
-        raw, domains = self._raw(data), _domains(data)
+        domains = _domains(data)
+        chosen = self._chosen(self.raw_channels(data) if raw is None else raw)
         self.notes_: list[str] = []
-        return BlockMatrix({name: self._placed(name, block, domains) for name, block in raw.items()})
+        return BlockMatrix({name: self._placed(name, block, domains) for name, block in chosen.items()})
 
-    def settle(self, data: Data) -> None:
-        """Measure the scale of each channel and the readability of its domain; decide what to center."""
-        seen, domains = _seen(data)
-        raw = self._raw(seen)
+    def settle(self, data: Data, *, raw: BlockMatrix | None = None) -> None:
+        """Measure the scale of each channel and the readability of its domain; decide what to center.
+
+        ``raw`` is what :meth:`raw_channels` returned for the graph of :func:`seen_by_channels`, if that is known.
+        """
+        seen, domains = seen_by_channels(data)
+        raw = self._chosen(self.raw_channels(seen) if raw is None else raw)
         readable = {name: self._readability(name, block, seen, domains) for name, block in raw.items()}
         self.channels_ = {name: self._measure(name, block, domains, readable) for name, block in raw.items()}
         self.decisions_ = [channel.decision for channel in self.channels_.values()]
@@ -136,14 +143,24 @@ class WithSteady(Method):
 
     # Channels -------------------------------------------------------------------------------------------------------
 
-    def _raw(self, data: Data) -> BlockMatrix:
-        """The channels as the host and the graph have them."""
+    def raw_channels(self, data: Data) -> BlockMatrix:
+        """The channels as the graph and the host have them, neither scaled nor centered.
+
+        Several steady forms of one host (:func:`steady_of`) can share them: they differ in what is made of these.
+        """
         own = dict(super().blocks(data)) if self.channels != ("x",) else {}
         found = {"x": own["x"] if "x" in own else Block(self._features(data))} if "x" in self.channels else {}
         if "graph" in self.channels:
             found |= {name: block for name, block in own.items() if name != "x"}
         if not found:
             raise MarioError(f"{self.name} has no channel 'graph' beside the features: use channels=('x',)")
+        return BlockMatrix(found)
+
+    def _chosen(self, raw: BlockMatrix) -> BlockMatrix:
+        """Those of ``raw`` that are in ``channels``."""
+        found = {name: raw[name] for name in raw if ("x" if name == "x" else "graph") in self.channels}
+        if not found:
+            raise MarioError(f"there is none of the channels {', '.join(self.channels)} in {', '.join(raw)}")
         return BlockMatrix(found)
 
     def _features(self, data: Data) -> Tensor:
@@ -157,11 +174,10 @@ class WithSteady(Method):
     def _readability(self, name: str, block: Block, seen: Data, domains: Tensor | None) -> float | None:
         if domains is None:
             return None
-        if name != "x" or "batch" in seen:
-            return readability(block, domains, seed=self.seed_)
-        # The features are the same at every checkpoint.
+        # The features are the same at every checkpoint, and what a host makes of a graph in every form made of it.
+        kept = seen.x if name == "x" and "batch" not in seen else block.values
         key = ("readability", self.seed_)
-        return remembered(seen.x, key, lambda: readability(block, domains, seed=self.seed_), seen.domain_id)
+        return remembered(kept, key, lambda: readability(block, domains, seed=self.seed_), seen.domain_id)
 
     def _measure(self, name: str, block: Block, domains: Tensor | None, readable: dict[str, float | None]) -> _Channel:
         centered, why = self._gate(name, domains, readable)
@@ -275,6 +291,45 @@ def Steady(host: Method, **settings: Any) -> WithSteady:  # noqa: N802 (it reads
     return made
 
 
+def steady_of(host: Method, **settings: Any) -> WithSteady:
+    """``host``, which is fitted, made steady without another training: both share the networks.
+
+    :meth:`WithSteady.settle` on the graph of the training is what is left to do. So one training serves several
+    choices of channels and centering.
+
+    Args:
+        host: A fitted method that learns without labels.
+        settings: ``channels``, ``center``, ``threshold`` and ``min_nodes``.
+
+    Example:
+        >>> import mario
+        >>> from mario.methods import steady_of
+        >>> data = mario.load_dataset("good-cbas", shift="covariate")
+        >>> host = mario.GRACE(hidden_channels=16, epochs=1, steps_per_epoch=1).fit(data)
+        >>> raw = steady_of(host).raw_channels(data)
+        >>> for center in ("never", "always"):
+        ...     model = steady_of(host, center=center)
+        ...     model.settle(data, raw=raw)
+        ...     print([decision.centered for decision in model.decisions_])
+        [False, False]
+        [True, True]
+    """
+    if not isinstance(host, Method):
+        raise MarioError(f"steady_of takes a fitted method, got {host!r}")
+    host.check_fitted()
+    own = {field.name for field in dataclasses.fields(WithSteady)} - {
+        field.name for field in dataclasses.fields(Method)
+    }
+    if unknown := sorted(settings.keys() - own):
+        raise MarioError(f"steady_of takes {', '.join(sorted(own))}, got {unknown[0]}: other settings are the host's")
+    made = with_steady(type(host)).from_settings({**host.fitted_params_, **settings})
+    assert isinstance(made, WithSteady)
+    known = {field.name for field in made.fields()}
+    vars(made).update({name: value for name, value in vars(host).items() if name not in known})
+    made.fitted_params_ = made.get_params()
+    return made
+
+
 _OVER: dict[type[Method], type[Method]] = {}
 
 
@@ -315,7 +370,7 @@ def _domains(data: Data) -> Tensor | None:
     return None if domains is None else domains.cpu()
 
 
-def _seen(data: Data) -> tuple[Data, Tensor | None]:
+def seen_by_channels(data: Data) -> tuple[Data, Tensor | None]:
     """What training may see of a graph, with the domains of its nodes, or of its graphs."""
     domains = _domains(data)
     if "train_mask" not in data or ("batch" not in data and data.get("setting") != "inductive"):

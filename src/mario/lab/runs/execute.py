@@ -26,9 +26,9 @@ from mario.evaluation import (
     report,
 )
 from mario.files import write_json
+from mario.from_json import from_json
 from mario.graphs.fingerprint import fingerprint
 from mario.lab import anonymous
-from mario.lab.from_json import from_json
 from mario.lab.presets import Evaluation, split_settings
 from mario.lab.result import CurvePoint, RunResult, Scores
 from mario.lab.runs import store

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mario.lab.from_json import from_json, without_nulls
+from mario.from_json import from_json, without_nulls
 from mario.lab.spec import RunSpec
 
 

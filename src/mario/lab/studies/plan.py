@@ -7,8 +7,8 @@ from typing import Any
 
 from mario.datasets import find as find_dataset
 from mario.errors import MarioError
+from mario.from_json import from_json, without_nulls
 from mario.lab.case import Case
-from mario.lab.from_json import from_json, without_nulls
 from mario.lab.runs.job import Job
 from mario.lab.studies.study import Study
 from mario.untrusted import safe_name

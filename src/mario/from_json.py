@@ -22,14 +22,14 @@ def from_json(cls: type[T], written: Any, where: str, **known: Any) -> T:
         known: fields that are not read from the object.
 
     Example:
-        >>> from mario.lab.case import Case
-        >>> from_json(Case, {"dataset": 3}, "result.json")
+        >>> from mario.datasets.card import RawFile
+        >>> from_json(RawFile, {"path": 3}, "result.json")
         Traceback (most recent call last):
             ...
-        mario.errors.MarioError: result.json: 'dataset' must be a text, got 3
+        mario.errors.MarioError: result.json: 'path' must be a text, got 3
     """
     if not isinstance(written, dict):
-        raise MarioError(f"{where} must be an object with the fields of a run, got {_short(written)}")
+        raise MarioError(f"{where} must be an object, got {_short(written)}")
     found = dict(known)
     for name, kind, optional in _fields(cls):  # type: ignore[arg-type]
         if name in written and name not in known:
