@@ -1,7 +1,7 @@
 """What a registered study came to, in three sentences."""
 
-from mario.report.numbers import interval, p_equals
-from mario.report.registered import Registered, counted_points
+from mario.report.numbers import interval, p_equals, points
+from mario.report.registered import Registered
 
 
 def outcome(found: Registered) -> list[str]:
@@ -20,7 +20,7 @@ def outcome(found: Registered) -> list[str]:
     side = "below" if over.mean_difference < 0 else "above"
     claim = "so the registered claim holds" if found.claim_holds else "so the registered claim is refuted"
     return [
-        f"{protocol.subject} scores {_size(over.mean_difference)} {side} {protocol.against} on domains without labels "
+        f"{protocol.subject} are {_size(over.mean_difference)} {side} {protocol.against} on domains without labels "
         f"({label} minus {against}, mean over {over.n} columns, 95 % interval {interval(over)}, Wilcoxon "
         f"{p_equals(over.p_wilcoxon)}), {claim}.",
         _goal(found),
@@ -40,6 +40,5 @@ def _goal(found: Registered) -> str:
 
 
 def _size(difference: float, *, signed: bool = False) -> str:
-    size = round(100 * difference, 2)
-    text = f"{size:+.1f}" if signed else f"{abs(size):.1f}"
-    return f"{text.replace('-', '−')} points"
+    text = points(difference)
+    return f"{text if signed else text.lstrip('+−')} points"
