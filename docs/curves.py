@@ -7,7 +7,7 @@ from mario.lab.studies.collect import collect
 from mario.lab.studies.plan import make_plan
 from mario.lab.studies.read import find_study
 from mario.report.pictures import curves
-from mario.report.svg import to_svg
+from mario.report.svg import to_image
 
 HOME = Path(__file__).parent.parent
 
@@ -16,9 +16,8 @@ def main() -> None:
     plan = make_plan(find_study("table-concept"), datasets=["good-cbas"], methods=["erm", "grace", "mario"])
     (case,) = collect(plan, HOME / "runs" / "paper").cases
     drawing = curves(case.frame)
-    svg = to_svg(drawing.figure, name="curves", title=drawing.title, description=drawing.description)
-    # The ink is the text color of the page around it, which an image does not have: make it dark on white.
-    write_text(HOME / "docs" / "curves.svg", svg.replace('style="', 'style="background: #fff; ', 1) + "\n")
+    svg = to_image(drawing.figure, name="curves", title=drawing.title, description=drawing.description)
+    write_text(HOME / "docs" / "curves.svg", svg)
 
 
 if __name__ == "__main__":

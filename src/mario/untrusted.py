@@ -173,13 +173,13 @@ def parse_json(text: str | bytes, where: str, advice: str = "", *, finite: bool 
     return value
 
 
-def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """The tables of a TOML text, with the limits of :func:`parse_json`. Dates are errors: nothing here uses them."""
+def parse_toml(text: str, where: str, *, dates: bool = False) -> dict[str, Any]:
+    """The tables of a TOML text, with the limits of :func:`parse_json`. Dates and times are errors unless wanted."""
     try:
         if max(part.count(".") for part in re.split(r"[=,\n]", text)) > _KEY_PARTS:
             raise ValueError(f"a key has more than {_KEY_PARTS} parts")
         tables = tomllib.loads(text)
-        _check(tables, finite=True)
+        _check(tables, finite=True, dates=dates)
     except RecursionError:
         raise MarioError(f"{where} is not valid TOML: it is nested deeper than {DEPTH}") from None
     except ValueError as error:
@@ -275,7 +275,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _check(value: Any, finite: bool) -> None:
+def _check(value: Any, finite: bool, dates: bool = False) -> None:
     """Raise ValueError for what later steps cannot handle. Not recursive: the value may be nested without end."""
     level, depth, count = [value], 0, 0
     while level:
@@ -300,7 +300,7 @@ def _check(value: Any, finite: bool) -> None:
             elif isinstance(item, int):
                 if not -(2**63) <= item < 2**63:
                     raise ValueError("it has a whole number of more than 64 bits")
-            elif item is not None:
+            elif item is not None and not dates:
                 raise ValueError(f"it has the date or time {item}")
         level, depth = inner, depth + 1
 

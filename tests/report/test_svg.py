@@ -7,7 +7,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from mario.report.pictures.palette import BLUE
-from mario.report.svg import INK, style, to_svg
+from mario.report.svg import INK, style, to_image, to_svg
 
 
 def drawing(name: str) -> str:
@@ -49,3 +49,16 @@ def test_same_bytes_no_date_and_no_color_of_its_own_for_text() -> None:
     assert INK not in text
     assert "currentColor" in text
     assert BLUE.lower() in text.lower()
+
+
+def test_an_image_has_its_own_ground_and_ink_in_both_schemes() -> None:
+    with matplotlib.rc_context(style("image")):
+        figure = Figure(figsize=(2, 2))
+        figure.subplots().plot([0, 1], [0, 1], color=INK)
+        text = to_image(figure, name="image", title="A line", description="It rises.")
+    ET.fromstring(text)
+    light, dark = re.findall(r"svg\{background:(#\w+);color:(#\w+)\}", text)
+    assert light[0] != dark[0]
+    assert light[1] != dark[1]
+    assert "prefers-color-scheme:dark" in text
+    assert "#000" not in text.replace(light[1], "").replace(dark[1], "")

@@ -1,10 +1,7 @@
 """A dataset of your own: a folder with a graph and a ``graph.toml`` that describes it."""
 
-import dataclasses
-import json
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,20 +9,15 @@ from mario.datasets.card import DatasetCard, RawFile
 from mario.datasets.dataset import Dataset, Root
 from mario.datasets.files import FileState
 from mario.errors import MarioError
-from mario.files import check_path, write_text
-from mario.graphs.rules import SETTINGS, SHIFTS, SplitRule, choose
-from mario.untrusted import read_toml, safe_name
+from mario.files import check_path
+from mario.graphs.card import CARD_FILE, GraphCard, check_card, read_card, write_card
+from mario.graphs.rules import SHIFTS, SplitRule
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-CARD_FILE = "graph.toml"
-_COUNTS = ("nodes", "edges", "features", "classes")
-_NAMES = ("domains", "shifts")
-_REQUIRED = ("name", "file", "metric", "setting", *_NAMES, *_COUNTS)
-_TEXTS = {"what": "a graph of your own", "source": "your own", "license": "not stated", "level": "node"}
-_LISTS = ("notes", "faults")
-_OPTIONAL = (*_TEXTS, *_LISTS, "graphs", "split")
+_COUNTS = ("nodes", "edges", "features", "classes", "level", "graphs")
+_SHOWN = ("name", "what", "source", "license", "metric", "setting", "domains", "shifts", "notes", "faults", *_COUNTS)
 
 
 class FolderDataset(Dataset):
@@ -50,17 +42,11 @@ class FolderDataset(Dataset):
             raise MarioError(f"there is no folder {folder}; `mario data list` lists the datasets that have a name")
         if not (self.folder / CARD_FILE).is_file():
             raise MarioError(f"{folder} has no {CARD_FILE}; mario.datasets.save_dataset(data, folder) writes one")
-        table = read_toml(self.folder / CARD_FILE)
-        try:
-            _check(table)
-            self.path = _inside(self.folder, table["file"])
-            self.split_rule = None if "split" not in table else _rule(table["split"])
-        except MarioError as error:
-            raise MarioError(f"{self.folder / CARD_FILE}: {error}") from None
-        facts: dict[str, Any] = dict(_TEXTS)
-        for key in table.keys() - {"file", "split"}:
-            facts[key] = tuple(table[key]) if isinstance(table[key], list) else table[key]
-        files = (RawFile(table["file"], _size(self.path)),)
+        self.graph_card = card = read_card(self.folder)
+        domains = card.domains or (*card.domain_columns(), *(["time"] if card.column("time") else []), "degree")
+        facts: dict[str, Any] = {key: getattr(card, key) for key in _SHOWN}
+        facts |= {"domains": domains, "shifts": card.shifts or SHIFTS}
+        files = (RawFile(card.file, _size(card.path)),)
         self.card = DatasetCard(files=files, folder=self.folder.as_posix(), **facts)
 
     def read(self, files: Sequence[Path] = ()) -> "Data":
@@ -68,12 +54,13 @@ class FolderDataset(Dataset):
         from mario.graphs.mapped import load_mapped
         from mario.graphs.store import load_graph
 
-        data = load_mapped(self.path) if self.path.is_dir() else load_graph(self.path)
+        card = self.graph_card
+        data = load_mapped(card.path) if card.path.is_dir() else load_graph(card.path)
         found = _facts(data)
-        for key in (*_COUNTS, "level", "graphs"):
-            if found[key] != getattr(self.card, key):
+        for key in _COUNTS:
+            if found[key] != getattr(card, key):
                 raise MarioError(
-                    f"{self.folder / CARD_FILE} says {key} = {getattr(self.card, key)!r}, but {self.path.name} has "
+                    f"{self.folder / CARD_FILE} says {key} = {getattr(card, key)!r}, but {card.path.name} has "
                     f"{found[key]!r}; save the graph again with mario.datasets.save_dataset"
                 )
         return data
@@ -82,15 +69,17 @@ class FolderDataset(Dataset):
         """The saved masks, or those of `split_graph` with the numbers of the ``[split]`` table."""
         from mario.graphs.splits import split_graph
 
+        rule = self.graph_card.split
         masked = "train_mask" in data
-        if masked == (self.split_rule is not None):
+        if masked == (rule is not None):
             has = f"has masks, so {CARD_FILE} must have no [split]" if masked else "has no train_mask and no [split]"
             advice = "save masks with the graph, or a [split] table that says how to split it, not both"
             raise MarioError(f"{self.folder}: the graph {has}; {advice}")
-        if self.split_rule is None:
+        if rule is None:
             data.shift, data.split_seed = shift, split_seed
             return data
-        return split_graph(data, domain=domain, shift=shift, split_seed=split_seed, rule=self.split_rule)
+        assert isinstance(rule, SplitRule)
+        return split_graph(data, domain=domain, shift=shift, split_seed=split_seed, rule=rule)
 
     def load(self, *, domain: str, shift: str, split_seed: int, root: Root = None, download: bool = True) -> "Data":
         """The split graph; ``root`` and ``download`` are not used."""
@@ -106,7 +95,7 @@ class FolderDataset(Dataset):
 
     def states(self, root: Root = None) -> list[FileState]:
         """The state of the graph's file, for which there is no checksum."""
-        return [FileState(self.card.files[0], self.path, "UNKNOWN")]
+        return [FileState(self.card.files[0], self.graph_card.path, "UNKNOWN")]
 
 
 def save_dataset(
@@ -114,7 +103,7 @@ def save_dataset(
     folder: str | os.PathLike[str],
     *,
     name: str | None = None,
-    what: str = _TEXTS["what"],
+    what: str = GraphCard.what,
     domains: str | Sequence[str] | None = None,
     shifts: str | Sequence[str] | None = None,
     rule: SplitRule | None = None,
@@ -181,9 +170,9 @@ def save_dataset(
     }
     if not masked:
         table["split"] = _changed(rule or SplitRule())
-    _check(table)
+    check_card(table)
     (save_mapped if mapped else save_graph)(data, home / table["file"])
-    write_text(home / CARD_FILE, _toml(table))
+    write_card(home, table)
     return home
 
 
@@ -194,91 +183,22 @@ def _listed(names: str | Sequence[str]) -> list[str]:
 def _facts(data: "Data") -> dict[str, Any]:
     from mario.graphs.graph_sets import count_graphs
 
-    if "y" not in data:
-        raise MarioError("data.y is missing; a dataset needs the labels that embeddings are evaluated with")
     stated = data.get("num_classes")
+    y = data.get("y")
+    highest = -1 if y is None or not y.numel() else int(y.max())
     return {
         "nodes": int(data.x.size(0)),
         "edges": int(data.edge_index.size(1)),
         "features": int(data.x.size(1)),
-        "classes": int(data.y.max()) + 1 if stated is None else int(stated),
+        "classes": highest + 1 if stated is None else int(stated),
         "level": "graph" if "batch" in data else "node",
         "graphs": count_graphs(data),
     }
 
 
-def _check(table: Mapping[str, Any]) -> None:
-    """Raise `MarioError` unless every key is known, none is missing and each has a value of its type."""
-    for key in table:
-        choose("key", key, (*_REQUIRED, *_OPTIONAL))
-    if missing := [key for key in _REQUIRED if key not in table]:
-        raise MarioError(f"missing {', '.join(missing)}; it needs {', '.join(_REQUIRED)}")
-    for key, value in table.items():
-        if key in (*_COUNTS, "graphs"):
-            right, kind = isinstance(value, int) and not isinstance(value, bool) and value >= 0, "a whole number"
-        elif key in (*_NAMES, *_LISTS):
-            texts = isinstance(value, list) and all(isinstance(text, str) and text for text in value)
-            right, kind = texts and (bool(value) or key in _LISTS), "a list of names"
-        elif key == "split":
-            right, kind = isinstance(value, dict), "a table"
-        else:
-            right, kind = isinstance(value, str) and bool(value), "a text"
-        if not right:
-            raise MarioError(f"{key} must be {kind}, got {value!r}")
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", table["name"]):
-        raise MarioError(f"name must consist of letters, digits, '.', '_' and '-', got {table['name']!r}")
-    safe_name(table["name"], "name")
-    choose("setting", table["setting"], SETTINGS)
-    choose("level", table.get("level", "node"), ("node", "graph"))
-    if "split" in table:
-        for shift in table["shifts"]:
-            choose("shift", shift, SHIFTS)
-
-
-def _inside(folder: Path, file: str) -> Path:
-    if "\0" in file:
-        raise MarioError(f"file cannot have a null character, got {file!r}")
-    try:
-        path = (folder / file).resolve()
-    except (OSError, RuntimeError) as error:
-        raise MarioError(f"file = {file!r} cannot be read ({error})") from None
-    if not path.is_relative_to(folder) or path == folder:
-        raise MarioError(f"file must be in the folder of {CARD_FILE}, got {file!r}")
-    if not path.exists():
-        raise MarioError(f"file = {file!r}, but the folder has no such file")
-    return path
-
-
-def _rule(table: Mapping[str, Any]) -> SplitRule:
-    default = SplitRule()
-    chosen: dict[str, Any] = {}
-    for key, value in table.items():
-        choose("key of [split]", key, [field.name for field in dataclasses.fields(SplitRule)])
-        kind, due = _kind(value), _kind(getattr(default, key))
-        if kind != due and (kind, due) != ("a whole number", "a number"):
-            raise MarioError(f"{key} of [split] must be {due}, got {value!r}")
-        chosen[key] = tuple(value) if isinstance(value, list) else value
-    return SplitRule(**chosen)
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, list | tuple):
-        numbers = all(_kind(part) in ("a whole number", "a number") for part in value)
-        return "a list of numbers" if numbers else "a list"
-    kinds = {bool: "true or false", int: "a whole number", float: "a number", type(None): "a name", str: "a name"}
-    return kinds.get(type(value), "another type")
-
-
 def _changed(rule: SplitRule) -> dict[str, Any]:
     default = SplitRule()
     return {key: value for key, value in vars(rule).items() if value != getattr(default, key)}
-
-
-def _toml(table: Mapping[str, Any]) -> str:
-    text = ""
-    for key, value in table.items():  # numbers, texts and lists have the same form in JSON and in TOML
-        text += f"\n[{key}]\n{_toml(value)}" if key == "split" else f"{key} = {json.dumps(value, ensure_ascii=False)}\n"
-    return text
 
 
 def _size(path: Path) -> int:

@@ -6,8 +6,9 @@ from typing import TypeVar
 
 from mario.datasets.card import DatasetCard
 from mario.datasets.dataset import Dataset
-from mario.datasets.folder import CARD_FILE, FolderDataset
+from mario.datasets.folder import FolderDataset
 from mario.errors import MarioError
+from mario.graphs.card import CARD_FILE
 from mario.graphs.rules import choose
 from mario.plugins import same_source
 

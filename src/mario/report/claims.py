@@ -19,7 +19,7 @@ from mario.lab.studies.collect import Collected, CollectedCase, labeled_frame
 from mario.lab.studies.read import find_study
 from mario.lab.studies.study import PAPER, StudyCase
 from mario.report.convergence import convergence
-from mario.report.tables.entries import LEVEL, Entry, entries
+from mario.report.tables.entries import LEVEL, Entry, entries, over
 from mario.report.tables.pooled import Pooled, once, pool, reachable
 
 if TYPE_CHECKING:
@@ -263,15 +263,10 @@ def _apart(runs: "DataFrame", label: str, against: str) -> tuple[str, ...]:
     names = set()
     for _, here in runs.groupby("case", sort=False):
         first, second = (here[here["label"] == row] for row in (label, against))
-        if len(first) and len(second) and first["method"].iloc[0] == _over(second["method"].iloc[0]):
+        if len(first) and len(second) and first["method"].iloc[0] == over(second["method"].iloc[0]):
             one, other = first["settings"].iloc[0], second["settings"].iloc[0]
             names |= {name for name in one.keys() & other.keys() if one[name] != other[name]}
     return tuple(sorted(names))
-
-
-def _over(host: str) -> str:
-    """The method that is the recipe over ``host``."""
-    return "mario" if host == "grace" else f"{host}+mario"
 
 
 def _groups(runs: "DataFrame", label: str, against: str, less: bool) -> tuple[int, int] | None:

@@ -52,6 +52,11 @@ _LABELS = Markup(
     '<title id="{prefix}-title">{title}</title><desc id="{prefix}-desc">{description}</desc>'
 )
 
+# An image has no text color around it, and a page may be dark: the ground is the image's own.
+_GROUNDS = (
+    "svg{background:#fcfcfb;color:#1b1f23}@media(prefers-color-scheme:dark){svg{background:#14171a;color:#e8eaec}}"
+)
+
 
 def style(name: str) -> dict[Any, Any]:
     """Settings for ``matplotlib.rc_context``, under which a figure is drawn; `to_svg` uses them too."""
@@ -85,3 +90,18 @@ def to_svg(figure: "Figure", *, name: str, title: str, description: str) -> str:
     head = re.sub(r'\s(width|height)="[^"]*"', "", head)
     labels = _LABELS.format(prefix=prefix, inches=f"{figure.get_figwidth():g}", title=title, description=description)
     return f"{head}{labels}{body.strip()}"
+
+
+def to_image(figure: "Figure", *, name: str, title: str, description: str) -> str:
+    """The figure as an SVG file of its own, for ``<img>`` and Markdown: with a ground, light or dark as the reader's.
+
+    Example:
+        >>> from mario.report.pictures import label_rates
+        >>> from mario.report.pictures.label_rates import Counts
+        >>> figure = label_rates([Counts("Tr", 100, 20, 5)]).figure
+        >>> to_image(figure, name="rates", title="Label rates", description="A bar.").count(_GROUNDS)
+        1
+    """
+    text = to_svg(figure, name=name, title=title, description=description)
+    head, body = text.split(">", 1)
+    return f"{head}><style>{_GROUNDS}</style>{body}\n"

@@ -52,7 +52,7 @@ def test_a_picture_of_a_map_is_beside_the_map(monkeypatch: pytest.MonkeyPatch) -
     pictures, _, maps = html.partition("<h3>Maps of the embeddings</h3>")
     assert "A curves &amp; more" in pictures
     assert "A map &amp; more" in maps
-    assert html.count("A map &amp; more</figcaption>") == 1
+    assert html.count("<figcaption><b>A map &amp; more.</b></figcaption>") == 1
 
 
 def test_a_broad_picture_has_the_whole_width(monkeypatch: pytest.MonkeyPatch) -> None:

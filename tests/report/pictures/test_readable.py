@@ -13,12 +13,13 @@ from pandas import DataFrame
 
 from mario.lab.case import Case
 from mario.lab.frame import frame
-from mario.lab.statistics.paired import summarize
+from mario.lab.statistics.paired import paired, summarize
 from mario.lab.statistics.ranking import average_ranks
 from mario.lab.studies.paper import Figure
 from mario.report import Entry, Score
 from mario.report.pictures import (
     Drawing,
+    ForestLine,
     Map,
     bars,
     boxes,
@@ -26,6 +27,7 @@ from mario.report.pictures import (
     curves,
     differences,
     embedding_maps,
+    forest,
     grid,
     id_and_ood_maps,
     invariance_curves,
@@ -71,6 +73,15 @@ def beside() -> list[Entry]:
     return [Entry(label=row, method=row, **facts) for row in MANY]
 
 
+def lines() -> list[ForestLine]:
+    test = paired([0.91, 0.85, 0.97, 0.83, 0.9], [0.98, 0.95, 0.99, 0.93, 0.90])
+    facts = {"label": "mario+steady strong", "against": "grace+steady, centering alone", "p": 0.0005}
+    names = ["coauthor-physics, degree, covariate", "good-webkb, covariate"]
+    found = [ForestLine(name=name, test=test, **facts) for name in names]
+    other = ForestLine(name="all 21 columns", label="mario", against="grace", test=test, pooled=True)
+    return [*found, other]
+
+
 def ranked(rows: tuple[str, ...]) -> Drawing:
     rng = np.random.default_rng(0)
     return critical_difference(average_ranks({str(i): {row: float(rng.normal()) for row in rows} for i in range(8)}))
@@ -93,6 +104,7 @@ KINDS: dict[str, Callable[[], Drawing]] = {
     "one map": lambda: embedding_maps(maps(8, 3)[:1]),
     "maps apart": lambda: id_and_ood_maps(maps(9, 8)),
     "differences": lambda: differences(beside()),
+    "forest": lambda: forest(lines()),
 }
 
 

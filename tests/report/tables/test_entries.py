@@ -37,9 +37,11 @@ def test_an_entry_sums_up_its_runs_beside_the_paper() -> None:
     assert [r.control for r in rows] == [False, True, False, False]
 
 
-def test_places_are_among_trained_methods_without_labels() -> None:
-    rows = entries(collected({"good-cbas-concept": CBAS | {"dgi": [0.88, 0.90]}}))
-    assert {r.label: r.ood.place for r in rows if r.ood.place} == {"mario": 1, "grace": 2, "dgi": 2}
+def test_places_are_among_all_rows_with_controls_and_supervised_ones() -> None:
+    rows = entries(collected({"good-cbas-concept": CBAS | {"dgi": [0.915, 0.915]}}))
+    best = max(r.ood.ours.mean for r in rows if r.ood.ours)
+    assert {r.label: r.ood.place for r in rows if r.ood.place} == {"raw-features": 1, "mario": 2, "dgi": 2}
+    assert row(rows, "raw-features").ood.ours.mean == best  # type: ignore[union-attr]
     assert best_two({"a": None, "b": None}) == {}
 
 
@@ -57,6 +59,21 @@ def test_every_row_is_tested_against_the_reference_and_holm_takes_all_cases() ->
     assert [r.p_holm for r in tested] == holm([r.test.p_wilcoxon for r in tested if r.test])
     # All six pairs of one sign give 1/32, times the five tests of the study.
     assert row(rows, "mario", "good-webkb-concept").p_holm == pytest.approx(5 / 32)
+
+
+def test_the_subject_is_marked_on_every_encoder_and_host() -> None:
+    def marked(scores: dict[str, list[float]], **plan: str) -> list[str]:
+        return [r.label for r in entries(collected({"good-cbas-concept": scores}, **plan)) if r.subject]  # type: ignore[arg-type]
+
+    assert marked(CBAS) == ["mario"]
+    of_encoders = {f"{name} ({encoder})": [0.8] for encoder in ("gcn", "sage") for name in ("erm", "grace", "mario")}
+    assert marked(of_encoders, reference="grace (gcn)", subject="mario (gcn)") == ["mario (gcn)", "mario (sage)"]
+    hosts = {key: [0.8] for key in ["grace", "mario", "costa", "costa+mario"]}
+    assert marked(hosts) == ["mario", "costa+mario"]
+    ablation = {key: [0.8] for key in ["mario", "mario w/o ad", "mario w/o cmi"]}
+    assert marked(ablation, reference="mario", subject="mario") == ["mario"]
+    steady = {key: [0.8] for key in ["grace", "mario", "mario strong", "grace+steady"]}
+    assert marked(steady, subject="mario strong") == ["mario strong"]
 
 
 def test_encoders_are_compared_with_the_reference_of_the_same_encoder() -> None:

@@ -223,8 +223,8 @@ def test_one_case_in_the_terminal_has_all_of_it() -> None:
     console.print(to_rich(study_table(collected({"good-cbas-concept": scores}), detail=True)))
     lines = console.export_text().splitlines()
     assert max(map(len, lines)) <= 80
-    place = next(i for i, line in enumerate(lines) if line.strip().startswith("mario"))
-    assert lines[place].split() == ["mario", "98.00±1.41", "93.00±1.41", "5.00±0.00", "+3.00"]
+    place = next(i for i, line in enumerate(lines) if line.strip().startswith("▸ mario"))
+    assert lines[place].split() == ["▸", "mario", "98.00±1.41", "93.00±1.41", "5.00±0.00", "+3.00"]
     assert lines[place + 1].split()[:4] == ["94.36", "+3.0", "sd", "91.28"]
 
 

@@ -8,6 +8,7 @@ from mario.report.pictures.boxes import boxes
 from mario.report.pictures.curves import curves
 from mario.report.pictures.differences import differences
 from mario.report.pictures.draw import draw
+from mario.report.pictures.forest import ForestLine, forest, forest_lines
 from mario.report.pictures.grid import grid
 from mario.report.pictures.invariance import invariance_curves
 from mario.report.pictures.label_rates import label_counts, label_rates
@@ -18,6 +19,7 @@ from mario.report.pictures.registry import Sketch, check_shown, register_picture
 
 __all__ = [
     "Drawing",
+    "ForestLine",
     "Map",
     "Picture",
     "Sketch",
@@ -29,6 +31,8 @@ __all__ = [
     "differences",
     "draw",
     "embedding_maps",
+    "forest",
+    "forest_lines",
     "grid",
     "id_and_ood_maps",
     "invariance_curves",

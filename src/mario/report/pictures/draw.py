@@ -54,6 +54,7 @@ def draw(
                 case=sketch.case,
                 title=drawing.title,
                 description=drawing.description,
+                caption=drawing.caption,
                 width=drawing.figure.get_figwidth(),
                 svg=to_svg(drawing.figure, name=name, title=drawing.title, description=drawing.description),
                 paths=tuple(save_picture(drawing.figure, folder / file_name(name), title=drawing.title)),

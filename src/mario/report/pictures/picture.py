@@ -24,11 +24,15 @@ MOST_SVG = 400_000
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, what it shows, and a description for readers who cannot see it."""
+    """A figure, what it shows, and a description for readers who cannot see it.
+
+    The ``caption`` says what dots, whiskers or bands are and how many runs are behind them.
+    """
 
     figure: "Figure"
     title: str
     description: str
+    caption: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Picture:
     width: float
     svg: str
     paths: tuple[Path, ...]
+    caption: str = ""
 
     @property
     def png(self) -> str:

@@ -40,7 +40,7 @@ _PRINTED = {"id_test": "id", "ood_test": "ood"}
 class Score:
     """One score of an entry: our runs (fractions), the means of the splits, and the paper's figure (percent).
 
-    ``place`` is 1 for the best and 2 for the second of the entries it is compared with.
+    ``place`` is 1 for the best and 2 for the second of all entries of the case with the same encoder.
     """
 
     ours: Summary | None = None
@@ -71,6 +71,7 @@ class Entry:
         asked: the number of runs in the plan; ``n`` are done.
         scores: by column of the frame, ``ood_test`` for example; ``groups`` by test group.
         chosen_on: the rule that chose the checkpoint of ``ood_test``.
+        subject: whether the study is about this row, or this row is its subject on another encoder or host.
         against: the row that ``test`` compares the OOD scores with.
         p_holm: p of that test, corrected for all OOD tests of the study.
         why: why runs are missing; ``missing`` why the data is.
@@ -88,6 +89,7 @@ class Entry:
     scores: Mapping[str, Score] = field(default_factory=dict)
     groups: Mapping[str, Score] = field(default_factory=dict)
     chosen_on: str = "ood_val"
+    subject: bool = False
     against: str | None = None
     test: Paired | None = None
     p_holm: float | None = None
@@ -108,7 +110,7 @@ class Entry:
 
     @property
     def compared(self) -> bool:
-        """Whether it was trained without labels: what best and second are chosen from."""
+        """Whether it was trained without labels."""
         return not self.control and not self.supervised
 
 
@@ -156,7 +158,7 @@ def _of_case(plan: Plan, case: CollectedCase) -> list[Entry]:
     runs = {label: frame[frame["label"] == label] for label in jobs}
     found = [_entry(plan, case, of_row, runs[label], asked=len(of_row)) for label, of_row in jobs.items()]
     found = [_tested(entry, reference_of(entry, found, plan.reference), runs) for entry in found]
-    return _placed(found)
+    return _placed(_marked(found, plan.subject))
 
 
 def _entry(plan: Plan, case: CollectedCase, jobs: Sequence[Job], runs: "DataFrame", *, asked: int) -> Entry:
@@ -249,11 +251,41 @@ def _tested(entry: Entry, against: str | None, runs: Mapping[str, "DataFrame"]) 
     return replace(entry, against=against, test=paired(pairs.a, pairs.b, splits=pairs.splits))
 
 
+def _marked(found: Sequence[Entry], subject: str | None) -> list[Entry]:
+    """The entries with those marked that the study is about.
+
+    If the subject is the recipe over its reference, the recipe over every other reference in the table is marked too.
+    """
+    by_label = {entry.label: entry for entry in found}
+
+    def over_host(entry: Entry) -> bool:
+        host = by_label.get(entry.against or "")
+        return host is not None and entry.method == over(host.method) and _alike(entry, host)
+
+    several = subject in by_label and over_host(by_label[subject])
+    return [replace(entry, subject=entry.label == subject or (several and over_host(entry))) for entry in found]
+
+
+def over(host: str) -> str:
+    """The method that is the recipe over ``host``.
+
+    Example:
+        >>> over("grace"), over("costa")
+        ('mario', 'costa+mario')
+    """
+    return "mario" if host == "grace" else f"{host}+mario"
+
+
+def _alike(entry: Entry, host: Entry) -> bool:
+    """Whether two rows have the same variant: a row may be called by its method or by its host, as grace+mario."""
+    return _variant(host) in (_variant(entry), entry.label.removeprefix(f"{host.label}+mario"))
+
+
 def _placed(found: Sequence[Entry]) -> list[Entry]:
-    """The entries with their places among those of the same encoder that are trained without labels."""
+    """The entries with their places among those of the same encoder, controls and supervised rows included."""
     placed = []
     for entry in found:
-        peers = [other for other in found if other.encoder == entry.encoder and other.compared]
+        peers = [other for other in found if other.encoder == entry.encoder]
         most = max((peer.n for peer in peers), default=0)
         peers = [peer for peer in peers if peer.n == most]  # another split moves a score more than another method does
         scores = {

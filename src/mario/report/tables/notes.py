@@ -56,7 +56,7 @@ def _reading(study: Collected, found: Sequence[Entry]) -> list[str]:
         several = " with the same encoder" if len({e.encoder for e in found if not e.control}) > 1 else ""
         counts = {(entry.case, entry.n) for entry in found if entry.n}
         fewer = ", among those with the most runs" if len(counts) > len({case for case, _ in counts}) else ""
-        notes.append(f"Bold and underlined: best and second of the trained methods without labels{several}{fewer}.")
+        notes.append(f"Bold and underlined: best and second of all rows{several}{fewer}, controls included.")
     if study.plan.quick:
         notes.append("The quick form: with so few steps, no figure here can be compared with the paper’s.")
     return notes

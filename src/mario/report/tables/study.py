@@ -63,7 +63,7 @@ def study_table(study: Collected, *, detail: bool = False) -> Table:
                     *([_overall(overall.get(label))] if overall else []),
                 ),
                 label=label,
-                kind="subject" if label == plan.subject else _kind(found, label),
+                kind=_kind(found, label),
             )
             for label in labels
         ),
@@ -156,6 +156,8 @@ def case_head(case: Case, cases: Sequence[Case]) -> str:
 
 def _kind(found: Sequence[Entry], label: str) -> str:
     entry = next(entry for entry in found if entry.label == label)
+    if any(entry.subject for entry in found if entry.label == label):
+        return "subject"
     return "control" if entry.control else "supervised" if entry.supervised else "compared"
 
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 AT_MOST = 5
 """Columns side by side; more go into a second table below."""
 
+SUBJECT = "▸ "
+"""In front of the row that a study is about; bold is kept for the best score."""
+
 
 def to_rich(table: Table) -> "Group":
     """The table for a terminal, with its notes. The paper's number is below ours.
@@ -49,7 +52,7 @@ def _part(table: Table) -> "RichTable":
     for line in table.lines:
         cells = [_cell(cell) for cell in line.cells]
         if line.kind == "subject":
-            cells[0].stylize("bold")
+            cells[0] = Text(SUBJECT) + cells[0]
         out.add_row(*cells, style="dim" if line.kind == "control" else None)
     return out
 
