@@ -203,8 +203,9 @@ Runs = Mapping[tuple[str, str], Mapping[tuple[int, int], Mapping[str, float]]]
 def by_place(frame: "DataFrame") -> Runs:
     """The scores of a labeled frame, for many look-ups."""
     found: dict[tuple[str, str], dict[tuple[int, int], dict[str, float]]] = {}
-    for case, label, split_seed, seed, *scores in zip(*(frame[name] for name in (*_PLACE, *_SCORES)), strict=True):
-        found.setdefault((case, label), {})[split_seed, seed] = dict(zip(_SCORES, scores, strict=True))
+    for run in frame[[*_PLACE, *_SCORES]].to_dict("records"):
+        of_row = found.setdefault((run["case"], run["label"]), {})
+        of_row[run["split_seed"], run["seed"]] = {score: run[score] for score in _SCORES}
     return found
 
 
@@ -232,7 +233,7 @@ def compare(design: Study, runs: Runs, label: str, against: str, score: str) -> 
                 keys=tuple(scored),
                 a=tuple(a[pair][score] for pair in scored),
                 b=tuple(b[pair][score] for pair in scored),
-                splits=tuple(split for split, _ in scored),
+                splits=tuple((split,) for split, _ in scored),
             )
     return Contrast(
         label=label,

@@ -59,8 +59,8 @@ def comparisons_table(found: Registered) -> Table:
         ),
         lines=tuple(lines),
         notes=(
-            "OOD test unless said otherwise. One value per column, the mean over its pairs; the interval and Wilcoxon’s "
-            "signed-rank test are over columns. p of the secondary comparisons has Holm’s correction; the cost on ID "
+            "OOD test unless said otherwise. One value per column, the mean over its pairs; interval and Wilcoxon’s "
+            "signed-rank test are over columns. p of the secondary comparisons has Holm’s correction. The cost on ID "
             "and equal CPU time have no registered test.",
         ),
     )
