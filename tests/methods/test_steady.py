@@ -12,6 +12,8 @@ from torch_geometric.data import Data
 import mario
 from mario.errors import MarioError
 from mario.graphs import Block, load_mapped, save_mapped
+from mario.graphs.paging import mapping_of
+from mario.graphs.scratch import Scratch
 from mario.methods import find
 from mario.methods.readability import readability
 from mario.methods.registry import systems
@@ -108,6 +110,18 @@ class TestSteady:
         block = model.blocks(mapped)["x"]
         assert block.values.data_ptr() == mapped.x.data_ptr()
         torch.testing.assert_close(model.transform(mapped), steady(center="always").fit(data).transform(data))
+
+    @pytest.mark.parametrize("host", [mario.GRACE(**SMALL), mario.Hops(epochs=1)], ids=["grace", "hops"])
+    def test_without_memory_all_channels_are_on_disk_and_the_same(self, host: mario.methods.Method, tmp_path) -> None:
+        data = graph()
+        save_mapped(data, tmp_path / "graph")
+        model = steady(host, center="always").fit(data)
+        new = load_mapped(tmp_path / "graph")
+        new.domain_id = new.domain_id + 2  # some known, some not
+        with Scratch(memory=1):
+            found = model.blocks(new)
+        assert all(mapping_of(block.values) is not None for block in found.values())
+        torch.testing.assert_close(found.dense(), model.transform(new))
 
     def test_saved_and_loaded_says_and_does_the_same(self, tmp_path) -> None:
         data = graph()

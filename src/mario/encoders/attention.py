@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch_geometric.utils import add_self_loops, remove_self_loops, softmax
 
+from mario.graphs.sparse import row_of_entries
 from mario.graphs.validation import check_edges
 
 # Numbers gathered at once for the gradient of the shares, few enough for the CPU's cache.
@@ -39,6 +40,16 @@ class Attended:
         self.starts = _starts(target, num_nodes)
         self.senders, self.first, self.receivers = num_nodes, 0, num_nodes
         self._back: tuple[Tensor, Tensor] | None = None
+
+    @classmethod
+    def of_rows(cls, starts: Tensor, source: Tensor, senders: int, first: int) -> "Attended":
+        """The edges into the nodes from ``first`` on, self-loops included: ``starts`` has the first edge of each."""
+        block = object.__new__(cls)
+        block.source, block.starts = source.long(), starts.long()
+        block.target = row_of_entries(block.starts)
+        block.edge_attr = None
+        block.senders, block.first, block.receivers, block._back = senders, first, starts.numel() - 1, None
+        return block
 
     def rows(self, start: int, stop: int) -> "Attended":
         """Only the edges into nodes ``start`` to ``stop - 1``."""

@@ -14,13 +14,16 @@ from mario.encoders.adjacency import Normalization, entries
 from mario.encoders.attention import Attended
 from mario.encoders.input import check_input
 from mario.encoders.norm import BatchNorm
+from mario.encoders.on_disk import bytes_in_memory, embed_on_disk
 from mario.encoders.precision import Reducible
 from mario.encoders.propagation import Propagation, propagation_of
 from mario.encoders.size import MOST_LAYERS, check_size
+from mario.encoders.stored_adjacency import StoredAdjacency
 from mario.errors import MarioError
 from mario.graphs.features import FeatureMatrix, Features, rows_of
 from mario.graphs.paging import release
 from mario.graphs.remembered import remembered
+from mario.graphs.scratch import scratch_for
 
 # Nodes embedded at once in inference.
 BLOCK = 2**16
@@ -125,7 +128,8 @@ class Encoder(Reducible):
             generator: Draws the dropout masks.
 
         Returns:
-            [N, hidden_channels].
+            [N, hidden_channels]; on disk if neither training nor tracking gradients under a
+            :class:`mario.graphs.scratch.Scratch` with less memory than this takes.
         """
         check_input("x", x, self.in_channels, next(self.parameters()).dtype)
         if isinstance(x, Tensor) and x.layout == torch.sparse_csr:
@@ -133,8 +137,11 @@ class Encoder(Reducible):
         if not isinstance(edge_index, Tensor):
             raise MarioError(f"edge_index must be a [2, edges] tensor of node ids, got {type(edge_index).__name__}")
         self._check_edge_values(edge_index, edge_weight, edge_attr)
-        route = self.route(x, edge_index, edge_weight, edge_attr)
         resting = not (self.training or torch.is_grad_enabled())
+        plain = edge_attr is None and edge_index.layout == torch.strided and x.device.type == "cpu"
+        if resting and plain and (scratch := scratch_for(bytes_in_memory(self, x, edge_index))):
+            return embed_on_disk(self, x, edge_index, edge_weight, scratch, BLOCK)
+        route = self.route(x, edge_index, edge_weight, edge_attr)
         if resting and x.size(0) > BLOCK:
             return self._in_blocks(x, route)
         h = x
@@ -179,12 +186,26 @@ class Encoder(Reducible):
 
     def pass_on(self, conv: Any, messages: Tensor, route: Any) -> Tensor:
         """The transformed, weighted sum of the messages that reach each node."""
-        got: Tensor = route(messages)
+        return self.transformed(conv, route(messages))
+
+    def transformed(self, conv: Any, got: Tensor) -> Tensor:
+        """The sums that reached each node, transformed unless the messages already were."""
         weight = self.transform(conv).weight
-        if messages.size(1) >= weight.size(0):
+        if got.size(1) >= weight.size(0):
             return got
         # With a copy, the gradients have a layout in which MKL takes a third of the time for few features.
-        return got @ (weight.t().contiguous() if messages.size(1) <= _FEW else weight.t())
+        return got @ (weight.t().contiguous() if got.size(1) <= _FEW else weight.t())
+
+    def node_scores(self, conv: Any, messages: Tensor) -> Tensor:
+        """What :meth:`stored_route` needs to know of every node besides its message: one row per node."""
+        return messages.new_empty(messages.size(0), 0)
+
+    def stored_route(
+        self, conv: Any, adjacency: StoredAdjacency, scores: Tensor, rows: slice
+    ) -> Callable[[Tensor], Tensor]:
+        """What passes messages to a block of nodes along edges on disk."""
+        shape = (rows.stop - rows.start, adjacency.num_nodes)
+        return Propagation(shape, csr=adjacency.rows(rows))
 
     def finish(self, layer: int, h: Tensor) -> Tensor:
         """Batch norm and activation."""
@@ -332,6 +353,17 @@ class GAT(Encoder):
 
     def messages(self, conv: Any, x: FeatureMatrix) -> Tensor:
         return x @ conv.lin.weight.t() if isinstance(x, Tensor) else x.times(conv.lin.weight)
+
+    def node_scores(self, conv: Any, messages: Tensor) -> Tensor:
+        return torch.stack([messages @ conv.att_src.view(-1), messages @ conv.att_dst.view(-1)], 1)
+
+    def stored_route(
+        self, conv: Any, adjacency: StoredAdjacency, scores: Tensor, rows: slice
+    ) -> Callable[[Tensor], Tensor]:
+        starts, columns, _ = adjacency.rows(rows)
+        route = Attended.of_rows(starts, columns, adjacency.num_nodes, rows.start)
+        weights = F.leaky_relu(route.scores(scores[:, 0], scores[:, 1]), conv.negative_slope)
+        return lambda messages: route(messages, weights)
 
     def pass_on(self, conv: Any, messages: Tensor, route: Any) -> Tensor:
         scores = route.scores(messages @ conv.att_src.view(-1), messages @ conv.att_dst.view(-1))

@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from weakref import WeakValueDictionary, finalize
 
 import numpy as np
@@ -43,11 +43,14 @@ class Mapping(mmap.mmap):
     symmetric: bool
     facts: dict[str, Any]
     path: Path
-    descriptor: int
+    descriptor: int | None
+    """``None`` if the file has no name: nobody else can change it, and this process may."""
     written: tuple[int, int]
 
     def check(self) -> None:
         """Raise a `MarioError` if the file was cut or written to since it was mapped."""
+        if self.descriptor is None:
+            return
         now = _written(self.descriptor)
         if now != self.written:
             cut = f": it had {self.written[0]:,} bytes and has {now[0]:,}" if now[0] != self.written[0] else ""
@@ -87,14 +90,30 @@ def map_array(path: Path) -> Tensor:
         mapping.path, mapping.written, mapping.descriptor = path, _written(file.fileno()), os.dup(file.fileno())
     # Not at exit: a thread that draws batches may still run.
     finalize(mapping, os.close, mapping.descriptor).atexit = False
+    flat = np.frombuffer(_prepared(mapping), dtype=dtype, count=count, offset=offset)
+    tensor = torch.from_numpy(np.asarray(_Exported(flat.reshape(shape))))
+    _MAPPINGS[tensor.untyped_storage().data_ptr()] = mapping
+    return tensor
+
+
+def map_unnamed(file: BinaryIO, dtype: Any, shape: tuple[int, ...]) -> Tensor:
+    """The numbers in a temporary file without a name, as a tensor like that of `map_array`, which may be written to.
+
+    The file is there until the last tensor that uses it is gone.
+    """
+    mapping = Mapping(file.fileno(), 0)
+    mapping.path, mapping.written, mapping.descriptor = Path("a temporary file"), (0, 0), None
+    tensor = torch.from_numpy(np.frombuffer(_prepared(mapping), dtype=dtype, count=math.prod(shape)).reshape(shape))
+    _MAPPINGS[tensor.untyped_storage().data_ptr()] = mapping
+    return tensor
+
+
+def _prepared(mapping: Mapping) -> Mapping:
     mapping.starts, mapping.symmetric, mapping.facts = None, False, {}
     # Reading ahead is faster as long as the file fits in memory; beyond that it evicts pages that are needed.
     if hasattr(mapping, "madvise") and len(mapping) > machine_memory() // 2:
         mapping.madvise(mmap.MADV_RANDOM)
-    flat = np.frombuffer(mapping, dtype=dtype, count=count, offset=offset)
-    tensor = torch.from_numpy(np.asarray(_Exported(flat.reshape(shape))))
-    _MAPPINGS[tensor.untyped_storage().data_ptr()] = mapping
-    return tensor
+    return mapping
 
 
 def mapping_of(tensor: Tensor) -> Mapping | None:
@@ -202,8 +221,9 @@ def _beyond(part: Tensor, limit: float) -> int:
 def _facts(tensor: Tensor) -> dict[str, Any]:
     """Cached results for a whole file; a new dict for a part of a file, or for memory, which may change."""
     mapping = mapping_of(tensor)
-    whole = mapping is not None and tensor.nbytes == tensor.untyped_storage().nbytes()
-    return mapping.facts if mapping is not None and whole else {}
+    if mapping is None or mapping.descriptor is None or tensor.nbytes != tensor.untyped_storage().nbytes():
+        return {}
+    return mapping.facts
 
 
 def _written(descriptor: int) -> tuple[int, int]:

@@ -9,9 +9,12 @@ from torch_geometric.data import Data
 
 from mario.encoders.adjacency import propagation_matrix
 from mario.encoders.apply import dense
+from mario.encoders.encoder import BLOCK
+from mario.encoders.on_disk import hops_on_disk
 from mario.encoders.propagation import propagation_of
 from mario.graphs import Block, BlockMatrix
 from mario.graphs.samplers import FullGraph, Sampler
+from mario.graphs.scratch import scratch_for
 from mario.methods.graph_level import GraphLevel
 from mario.methods.registry import register
 from mario.methods.settings import setting
@@ -108,6 +111,9 @@ class Hops(_Control):
     def _means(self, data: Data) -> list[Tensor]:
         weight = data.get("edge_weight")
         found: list[Tensor] = [data.x]
+        size = (self.hops + 1) * data.x.numel() * data.x.dtype.itemsize
+        if data.x.layout == torch.strided and data.x.device.type == "cpu" and (scratch := scratch_for(size)):
+            return [data.x, *hops_on_disk(data.x, data.edge_index, weight, self.hops, scratch, BLOCK)]
         for _ in range(self.hops):
             if found[-1].layout == torch.sparse_csr:
                 mean = propagation_matrix(data.edge_index, data.x.size(0), "mean", data.x.dtype, weight)

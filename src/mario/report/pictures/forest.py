@@ -129,7 +129,7 @@ def forest(lines: Sequence[ForestLine], *, title: str = "", score: str = "OOD") 
         >>> test = paired([0.92, 0.90, 0.95, 0.91, 0.93], [0.90, 0.89, 0.91, 0.89, 0.90])
         >>> line = ForestLine(name="good-cbas", label="mario", against="grace", test=test, p=0.0625)
         >>> forest([line]).description
-        'OOD, mario − grace, points. good-cbas: +2.40, 95 % interval +0.99 to +3.81, n = 5 pairs, p = 0.063.'
+        'OOD, mario − grace, points. good-cbas: +2.40, 95 % interval +1.20 to +3.80, n = 5 pairs, p = 0.062.'
     """
     if not lines:
         raise MarioError("lines must hold at least one difference, got none")
