@@ -8,6 +8,7 @@ from made_up import collected
 from mario.cli.document import check_markers, markers, section, write_document
 from mario.errors import MarioError
 from mario.lab.studies.collect import Collected
+from report.test_registered import even, study
 
 
 def marked(part: str, text: str) -> str:
@@ -73,8 +74,8 @@ def test_convergence_is_written_where_a_document_has_a_place_for_it(tmp_path: Pa
 
 
 def test_a_study_that_is_judged_by_validation_shows_no_test_score() -> None:
-    study = table(study="variants", plan={"show": ("validation",)})
-    assert section(study).splitlines() == [
+    variants = table(study="variants", plan={"show": ("validation",)})
+    assert section(variants).splitlines() == [
         "**good-cbas-concept: validation scores, percent, mean ± sd**",
         "",
         "| variant | n | ID validation | OOD validation |",
@@ -100,3 +101,27 @@ def test_no_placeholder_is_left_in_the_documents() -> None:
     root = Path(__file__).parents[2]
     for page in [root / "README.md", *root.glob("docs/**/*.md")]:
         assert "RESULTS_" not in page.read_text(encoding="utf-8"), page
+
+
+def test_the_outcome_of_a_registered_study_has_sentences_and_a_picture_beside_the_document(tmp_path: Path) -> None:
+    page = tmp_path / "results.md"
+    parts = ("outcome steady", "study steady", "claims", "convergence")
+    page.write_text("\n".join(marked(part, "before") for part in parts))
+    write_document(page, [study(even(0.1))])
+    text = page.read_text()
+    said = between("outcome steady", text)
+    assert "10.10 points above GRACE" in said
+    assert "](steady-columns.svg)" in said
+    assert (tmp_path / "steady-columns.svg").read_text().startswith("<svg")
+    assert "**The registered comparisons: mean over columns, points**" in between("study steady", text)
+    assert "before" in between("claims", text), "nothing of the paper was run"
+    assert "before" in between("convergence", text)
+
+
+def test_before_a_column_is_done_the_outcome_has_no_picture(tmp_path: Path) -> None:
+    page = tmp_path / "results.md"
+    page.write_text(f"{marked('outcome steady', '')}\n{marked('study steady', 'kept')}\n")
+    write_document(page, [study(lambda *_: None)])
+    assert "0 of 21 columns done" in between("outcome steady", page.read_text())
+    assert "kept" in between("study steady", page.read_text())
+    assert list(tmp_path.iterdir()) == [page]

@@ -1,4 +1,4 @@
-"""The parts of a Markdown document between markers: tables of studies, claims, convergence, and a summary."""
+"""The parts of a Markdown document between markers: outcomes and tables of studies, claims, convergence, a summary."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -7,15 +7,28 @@ from pathlib import Path
 from mario.errors import MarioError
 from mario.files import write_text
 from mario.lab.studies.collect import Collected, labeled_frame
-from mario.report import claims, claims_table, study_table, to_markdown, validation_table
+from mario.report import (
+    Registered,
+    claims,
+    claims_table,
+    outcome,
+    registered,
+    registered_tables,
+    study_table,
+    to_markdown,
+    validation_table,
+)
 from mario.report.convergence import convergence, convergence_table
+from mario.report.pictures.registered import registered_lines, registered_picture
 from mario.report.summary import summary_table
+from mario.report.svg import to_svg
+from mario.report.tables.markdown import escape_markdown
 from mario.report.tables.table import Table
-from mario.untrusted import read_text
+from mario.untrusted import file_name, read_text
 
 
 def markers(part: str) -> tuple[str, str]:
-    """The lines before and after ``part``: ``study NAME``, ``claims``, ``convergence`` or ``summary``."""
+    """The lines around ``part``: ``study NAME``, ``outcome NAME``, ``claims``, ``convergence`` or ``summary``."""
     return f"<!-- {part}: written by `mario reproduce` -->", f"<!-- end of {part} -->"
 
 
@@ -41,23 +54,46 @@ def places(document: Path, names: Sequence[str]) -> list[str]:
 def write_document(document: Path, studies: Sequence[Collected], whole: Sequence[Collected] = ()) -> None:
     """Replace the text between the markers of each study; a study without a finished run keeps its text.
 
-    ``whole``, all that has been run, decides the claims, the convergence of the schedules, and the summary.
+    ``whole``, all that has been run, decides the claims, the convergence of the schedules, and the summary, which are
+    about the paper: without a study of the paper among it, they keep their text. The outcome of a registered study has
+    a picture, which is written beside the document.
     """
     text = check_markers(document, (study.plan.study for study in studies))
+    whole = whole or studies
     for study in studies:
+        found = registered(study, whole)
+        if found and _has(text, f"outcome {study.plan.study}"):
+            text = _replace(text, f"outcome {study.plan.study}", outcome_part(found, document.parent))
         if len(study.frame):
-            text = _replace(text, f"study {study.plan.study}", section(study))
-    for part, make in PARTS.items():
+            text = _replace(text, f"study {study.plan.study}", section(study, found))
+    for part, make in PARTS.items() if any(study.plan.paper for study in whole) else ():
         if _has(text, part):
-            text = _replace(text, part, to_markdown(make(whole or studies)).strip())
+            text = _replace(text, part, to_markdown(make(whole)).strip())
     write_text(document, text)
 
 
-def section(study: Collected) -> str:
-    """What a document says about a study: its note and its table."""
-    validation = "validation" in study.plan.show
-    tables = map(validation_table, study.cases) if validation else [study_table(study)]
+def section(study: Collected, found: Registered | None = None) -> str:
+    """What a document says about a study: its note and its table, or the tables of its registered analysis."""
+    if found:
+        tables: Iterable[Table] = registered_tables(found)
+    elif "validation" in study.plan.show:
+        tables = map(validation_table, study.cases)
+    else:
+        tables = [study_table(study)]
     return "\n\n".join(part.strip() for part in (study.plan.note, *map(to_markdown, tables)) if part)
+
+
+def outcome_part(found: Registered, folder: Path) -> str:
+    """The outcome of a registered study in sentences and, if a column is done, one picture in ``folder``."""
+    said = " ".join(map(escape_markdown, outcome(found)))
+    lines = registered_lines(found)
+    if not lines:
+        return said
+    drawing, name = registered_picture(found), f"{file_name(found.study)}-columns"
+    svg = to_svg(drawing.figure, name=name, title=drawing.title, description=drawing.description)
+    # The ink is the text color of the page around it, which an image does not have: make it dark on white.
+    write_text(folder / f"{name}.svg", svg.replace('style="', 'style="background: #fff; ', 1) + "\n")
+    return f"{said}\n\n![{drawing.title}]({name}.svg)\n\n{escape_markdown(drawing.caption)}"
 
 
 def _convergence(studies: Sequence[Collected]) -> Table:

@@ -69,11 +69,15 @@ def show_left_out(console: "Console", collected: Sequence["Collected"]) -> None:
 
 
 def show_tables(console: "Console", collected: Sequence["Collected"]) -> None:
-    """Print the tables of the studies that show one."""
-    from mario.report import study_table, to_rich
+    """Print the tables of the studies that show one; of a registered study its outcome and comparisons."""
+    from mario.report import outcome, registered, registered_tables, study_table, to_rich
 
     for study in collected:
-        if "table" in study.plan.show:
+        if found := registered(study, collected):
+            console.print(" ".join(outcome(found)), highlight=False, markup=False)
+            for table in registered_tables(found):
+                console.print(to_rich(table))
+        elif "table" in study.plan.show:
             console.print(to_rich(study_table(study)))
 
 

@@ -14,6 +14,7 @@ from mario.report.maps import MapData, mapped_runs
 from mario.report.page.study import facts_of, state_of, study_part, values
 from mario.report.pictures import Picture
 from mario.report.pictures.picture import COLUMN, PAGE
+from report.test_registered import even, study as registered_study
 
 
 def section(
@@ -145,3 +146,9 @@ def test_values_are_listed_once_and_numbers_in_order() -> None:
     assert values([10, 2]) == "2, 10"
     assert values(["b", None, "a", "b"]) == "b, a"
     assert values([]) == ""
+
+
+def test_a_registered_study_begins_with_its_outcome() -> None:
+    whole = registered_study(even(0.1))
+    html = render("study", study=study_part(whole, Path("pictures"), None, [], maps=False, page=[whole]))
+    assert html.index("10.10 points above GRACE") < html.index("The registered comparisons") < html.index("<h3>Table")

@@ -83,7 +83,9 @@ def write_report(
         command = command and without_paths(command)
     page = check_path("path", path)
     groups: list[dict[str, Any]] = []
-    parts = [study_part(study, page.parent / "pictures", root, groups, maps=maps) for study in collected]
+    parts = [
+        study_part(study, page.parent / "pictures", root, groups, maps=maps, page=collected) for study in collected
+    ]
     for part in parts if anonymous else ():
         part.complaints = [without_paths(said) for said in part.complaints]
     files = {name: text for part in parts for name, text in part.files.items()}

@@ -14,15 +14,18 @@ from mario.lab.studies.plan import Plan
 from mario.report import maps as run_maps
 from mario.report.maps import MapData
 from mario.report.numbers import counted
+from mario.report.outcome import outcome
 from mario.report.page.data import map_group
 from mario.report.pictures.curves import SERIES
 from mario.report.pictures.draw import draw
 from mario.report.pictures.picture import Picture
+from mario.report.registered import registered
 from mario.report.tables.columns import long_table, to_csv
 from mario.report.tables.entries import CONTROLS, entries
 from mario.report.tables.latex import to_latex
 from mario.report.tables.markdown import to_markdown
 from mario.report.tables.notes import faults_of
+from mario.report.tables.registered import registered_tables
 from mario.report.tables.study import study_table, validation_table
 from mario.report.tables.table import Cell, Line, Table, TableColumn
 from mario.untrusted import file_name
@@ -51,6 +54,8 @@ class StudyPart:
     missing: dict[str, str]
     faults: dict[str, list[str]]
     failed: list[str]
+    outcome: list[str] = field(default_factory=list)
+    registered: list[Table] = field(default_factory=list)
     wide: Table | None = None
     long: Table | None = None
     validation: dict[str, Table] = field(default_factory=dict)
@@ -67,9 +72,18 @@ class StudyPart:
 
 
 def study_part(
-    study: Collected, folder: Path, root: Path | None, groups: list[dict[str, Any]], *, maps: bool = True
+    study: Collected,
+    folder: Path,
+    root: Path | None,
+    groups: list[dict[str, Any]],
+    *,
+    maps: bool = True,
+    page: Sequence[Collected] = (),
 ) -> StudyPart:
-    """Collect what the page shows of ``study``; pictures go to ``folder``, and the data of its maps to ``groups``."""
+    """Collect what the page shows of ``study``; pictures go to ``folder``, and the data of its maps to ``groups``.
+
+    ``page`` has all studies of the page, which a registered analysis may need.
+    """
     plan = study.plan
     part = StudyPart(
         plan=plan,
@@ -95,6 +109,8 @@ def study_part(
             groups.append(map_group(case.name, case.case.domain, of_case, (plan.reference, plan.subject)))
     # The error for a missing dataset has many lines, with the path of each file.
     part.complaints = list(dict.fromkeys(said.splitlines()[0] for said in complaints))
+    if analysis := registered(study, page):
+        part.outcome, part.registered = outcome(analysis), registered_tables(analysis)
     if any(case.jobs for case in plan.cases):
         _add_tables(part, study)
     return part

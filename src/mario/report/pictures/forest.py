@@ -13,6 +13,7 @@ from mario.report.numbers import counted, interval, p_value, points
 from mario.report.pictures.palette import BLUE, VERMILLION
 from mario.report.pictures.picture import PAGE, Drawing, sheet
 from mario.report.pictures.registry import Sketch, register_picture
+from mario.report.registered import registered
 from mario.report.svg import INK
 from mario.report.tables.entries import Entry, entries
 from mario.report.tables.pooled import pool
@@ -259,6 +260,6 @@ def _caption(lines: Sequence[ForestLine]) -> str:
 
 @register_picture("forest")
 def sketches(study: "Collected", root: Path | None) -> Iterator[Sketch]:
-    lines = study_lines(study)
-    if lines:
+    # A registered study has one test, and a picture of its own.
+    if not registered(study) and (lines := study_lines(study)):
         yield Sketch(partial(forest, lines, title=f"Differences per column: {study.plan.title}"))

@@ -13,7 +13,7 @@ from mario.report.pictures.picture import Drawing
 if TYPE_CHECKING:
     from mario.lab.studies.collect import Collected
 
-TABLES = {"table": ("forest", "differences"), "validation": ()}
+TABLES = {"table": ("registered", "forest", "differences"), "validation": ()}
 """What a study may show besides pictures, and the pictures that come with it."""
 
 
