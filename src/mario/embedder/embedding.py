@@ -1,5 +1,6 @@
 """Embeddings and predictions of any graph by a model folder."""
 
+import copy
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,8 +110,8 @@ def embed(
         ...     folder = write_model(conclude(fitted, source), Path(home) / "model")
         ...     z = embed(folder, "good-cbas")
         ...     found = predict(folder, z)
-        >>> len(z), z.dense().shape[1] == z.width(), found.probabilities(0, 2).shape
-        (700, True, (2, 4))
+        >>> z.dense().shape == (len(z), z.width()), tuple(found.probabilities(0, 2).shape)
+        (True, (2, 4))
     """
     return embed_by(
         folder.model(device),
@@ -132,7 +133,7 @@ def embed_by(
     temporary: Path | None = None,
 ) -> Embeddings:
     """:func:`embed` by a model in memory, of a graph that :func:`make_ready` returned."""
-    data = graph.data
+    data = copy.copy(graph.data)
     centered = any(decision.centered for decision in model.decisions_)
     if centered and data.get("domain_id") is None:
         data.domain_id = torch.full((len(graph.ids),), -1)

@@ -30,6 +30,7 @@ class Ready:
     Attributes:
         data: Features, edges, and ``domain_id`` in the numbers of the model; a domain that is new has a number of its
             own behind them. Labels and masks are as they were read.
+        given: The graph as it was read.
         name: What it is called.
         ids: Of its nodes, or of the graphs of a set.
         folder: Where it is from, or ``None``.
@@ -39,6 +40,7 @@ class Ready:
     """
 
     data: Data
+    given: Data
     name: str
     ids: Ids
     folder: Path | None
@@ -49,7 +51,7 @@ class Ready:
     @property
     def fingerprint(self) -> str:
         """A hash of all its tensors as they were read."""
-        return fingerprint(self.data)
+        return fingerprint(self.given)
 
 
 def make_ready(about: About, given: Given, *, root: Path | None = None) -> Ready:
@@ -82,11 +84,11 @@ def make_ready(about: About, given: Given, *, root: Path | None = None) -> Ready
             f"the model was fitted on {about.graph.features} features, {name} has {int(data.x.size(1))}: build it with "
             "`mario graph build --like` the graph of the model"
         )
-    data = copy.copy(data)
+    given, data = data, copy.copy(data)
     new, unknown = _set_domains(data, about, names)
     if about.center != "never" and about.graph.domains and data.get("domain_id") is None:
         notes.append(f"{name} has no domains ({about.graph.domain}): its rows count as of unknown domain")
-    return Ready(data, name, ids or Ids(_rows(data)), folder, new, unknown, tuple(notes))
+    return Ready(data, given, name, ids or Ids(_rows(data)), folder, new, unknown, tuple(notes))
 
 
 def ids_of(folder: Path, rows: int) -> Ids:
@@ -109,9 +111,7 @@ def _of_data(about: About, data: Data) -> tuple[Data, tuple[str, ...], str]:
     return data, domain_names(data, "data"), str(data.get("name") or "graph")
 
 
-def _of_folder(
-    about: About, dataset: FolderDataset, given: str | os.PathLike[str]
-) -> tuple[Data, tuple[str, ...]]:
+def _of_folder(about: About, dataset: FolderDataset, given: str | os.PathLike[str]) -> tuple[Data, tuple[str, ...]]:
     """The graph as it is saved: what has no labels or no split can be embedded, too."""
     card: GraphCard = dataset.graph_card
     data = dataset.read()
