@@ -5,6 +5,7 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -20,7 +21,7 @@ from mario.graphs.card import GraphCard
 from mario.graphs.fingerprint import fingerprint
 from mario.graphs.graph_sets import count_graphs
 
-Given = str | os.PathLike[str] | Data | Source
+Given: TypeAlias = str | os.PathLike[str] | Data | Source
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +136,7 @@ def _of_folder(about: About, dataset: FolderDataset, given: str | os.PathLike[st
 
 def _of_name(about: About, name: str, root: Path | None) -> tuple[Data, tuple[str, ...]]:
     case = dict(about.graph.case) if about.graph.source == name else {}
-    known = {key: case.get(key) for key in ("domain", "shift", "setting")}
+    known: dict[str, Any] = {key: case.get(key) for key in ("domain", "shift", "setting")}
     data = load_dataset(name, **known, split_seed=int(case.get("split_seed") or 0), root=root)
     same = about.graph.source == name or about.graph.domain == data.get("domain")
     if not same and data.get("domain_id") is not None:
