@@ -47,8 +47,11 @@ class Ids:
         """Ids from a list or an array of texts or numbers."""
         arrow = _pyarrow()
         try:
-            column = arrow.array(values)
-        except (arrow.ArrowException, TypeError, ValueError) as error:
+            try:
+                column = arrow.array(values)
+            except OverflowError:
+                column = arrow.array(values, arrow.uint64())
+        except (arrow.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise MarioError(f"ids must be texts or numbers of one type ({error})") from None
         return cls(len(column), column)
 
