@@ -16,6 +16,7 @@ from mario.untrusted import open_file, parse_json, read_bytes, safe_name
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from mario.embedder.ids import Ids
     from mario.evaluation import BlockClassifier
     from mario.methods import WithSteady
 
@@ -274,6 +275,13 @@ class ModelFolder:
         if z is None or rows is None or z.dim() != 2 or len(rows) != len(z) or about != {"format": FORMAT}:
             raise MarioError(f"{self.path / TRAIN} was written by another version of mario, or it is damaged")
         return Training(z, rows, domain)
+
+    def ids(self) -> "Ids":
+        """The ids of the nodes of the graph that it was fitted on, or their numbers."""
+        from mario.embedder.ids import Ids
+
+        count = self.about.graph.nodes
+        return Ids.read(self.path / IDS, count) if IDS in self.about.files else Ids(count)
 
     @property
     def has_plan(self) -> bool:

@@ -35,6 +35,8 @@ class Ready:
         name: What it is called.
         ids: Of its nodes, or of the graphs of a set.
         folder: Where it is from, or ``None``.
+        domains: The name of each number of ``domain_id``.
+        class_names: The name of each class of its labels, if it has names.
         new_domains: The domains that the model was not fitted on, and how many rows each has.
         unknown: The number of rows whose domain is not known, if the model knows domains.
         notes: What a user should know of how it was read.
@@ -45,6 +47,8 @@ class Ready:
     name: str
     ids: Ids
     folder: Path | None
+    domains: tuple[str, ...]
+    class_names: tuple[str, ...]
     new_domains: dict[str, int]
     unknown: int
     notes: tuple[str, ...]
@@ -64,8 +68,10 @@ def make_ready(about: About, given: Given, *, root: Path | None = None) -> Ready
         root: Folder of raw files, as in :func:`mario.load_dataset`.
     """
     folder, ids, notes = None, None, []
+    classes: tuple[str, ...] = ()
     if isinstance(given, Source):
         data, names, name, folder = given.data, given.domains, given.name, given.folder
+        classes = given.class_names
     elif isinstance(given, Data):
         data, names, name = _of_data(about, given)
     else:
@@ -73,6 +79,7 @@ def make_ready(about: About, given: Given, *, root: Path | None = None) -> Ready
         if isinstance(dataset, FolderDataset):
             folder, name = dataset.folder, dataset.card.name
             data, names = _of_folder(about, dataset, given)
+            classes = dataset.graph_card.class_names
         else:
             data, names = _of_name(about, str(given), root)
             name = dataset.card.name
@@ -86,10 +93,11 @@ def make_ready(about: About, given: Given, *, root: Path | None = None) -> Ready
             "`mario graph build --like` the graph of the model"
         )
     given, data = data, copy.copy(data)
-    new, unknown = _set_domains(data, about, names)
+    domains, new, unknown = _set_domains(data, about, names)
     if about.center != "never" and about.graph.domains and data.get("domain_id") is None:
         notes.append(f"{name} has no domains ({about.graph.domain}): its rows count as of unknown domain")
-    return Ready(data, given, name, ids or Ids(_rows(data)), folder, new, unknown, tuple(notes))
+    classes = tuple(map(str, classes or data.get("class_names") or ()))
+    return Ready(data, given, name, ids or Ids(_rows(data)), folder, domains, classes, new, unknown, tuple(notes))
 
 
 def ids_of(folder: Path, rows: int) -> Ids:
@@ -145,22 +153,21 @@ def _of_name(about: About, name: str, root: Path | None) -> tuple[Data, tuple[st
     return data, domain_names(data, name)
 
 
-def _set_domains(data: Data, about: About, names: Sequence[str]) -> tuple[dict[str, int], int]:
-    """Give ``data.domain_id`` the numbers of the model; the domains that it does not know, and rows of none."""
+def _set_domains(data: Data, about: About, names: Sequence[str]) -> tuple[tuple[str, ...], dict[str, int], int]:
+    """Give ``data.domain_id`` the numbers of the model; all domains, the new ones, and the rows of none."""
     ids = data.get("domain_id")
+    known = {name: number for number, name in enumerate(about.graph.domains)}
     if ids is None:
-        return {}, _rows(data) if about.graph.domains else 0
-    ids = ids.cpu().long()
+        return tuple(known), {}, _rows(data) if known else 0
+    data.domain_id = ids = ids.cpu().long()
     top = int(ids.max()) + 1 if len(ids) else 0
     own = tuple(names) if len(names) >= top else tuple(map(str, range(top))) if top <= 100_000 else ()
-    known = {name: number for number, name in enumerate(about.graph.domains)}
     if not known or not own:
-        data.domain_id = ids
-        return {}, 0
+        return tuple(known), {}, 0
     fresh = [name for name in own if name not in known]
     place = {**known, **{name: len(known) + number for number, name in enumerate(fresh)}}
     table = torch.tensor([place[name] for name in own] + [-1])
     data.domain_id = table[ids.clamp(min=-1)]
     counts = torch.bincount(data.domain_id[data.domain_id >= 0], minlength=len(place))
     new = {name: int(counts[place[name]]) for name in fresh if counts[place[name]]}
-    return new, int((ids < 0).sum())
+    return tuple(place), new, int((ids < 0).sum())
