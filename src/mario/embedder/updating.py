@@ -32,7 +32,7 @@ from mario.methods import WithSteady
 from mario.training import train
 from mario.training.streams import SELECTION, stream
 
-STEPS, LR, KEEP = 50, 1e-3, 10.0
+STEPS, LR, KEEP = 50, 3e-3, 1.0
 """Defaults of an update: optimizer steps, learning rate of Adam, and the weight of what is kept."""
 _PER_EPOCH = 10
 _HELD = 0.2
