@@ -1,4 +1,4 @@
-"""Which column is what: roles and kinds found by name and by type, each with a reason that can be shown. No torch here."""
+"""Which column is what: roles and kinds found by name and by type, with reasons. No torch here."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ NAMES: dict[str, dict[str, tuple[str, ...]]] = {
         "id": ("id", "node_id", "node", "nodeid", "uuid", "guid", "key", "identifier", "paper_id", "user_id"),
         "label": ("label", "labels", "class", "classes", "y", "target", "node_label", "class_label", "label_id"),
         "domain": (
-            "domain", "domain_id", "environment", "env", "region", "country", "university", "school", "lang", "language",
-            "site", "hospital", "state", "city", "continent", "locale", "platform", "market",
+            "domain", "domain_id", "environment", "env", "region", "country", "university", "school", "lang",
+            "language", "site", "hospital", "state", "city", "continent", "locale", "platform", "market",
         ),
         "time": (
-            "time", "timestamp", "date", "datetime", "created_at", "created", "year", "published", "published_at", "day",
-            "month", "time_step", "timestep", "time_id",
+            "time", "timestamp", "date", "datetime", "created_at", "created", "year", "published", "published_at",
+            "day", "month", "time_step", "timestep", "time_id",
         ),
     },
     "edges": {
-        "source": ("source", "src", "from", "source_id", "src_id", "from_id", "from_node", "node_1", "node1", "u", "head",
-                   "start", "id1", "id_1", "citing", "follower", "sender", "txid1", "tx_id1"),
+        "source": ("source", "src", "from", "source_id", "src_id", "from_id", "from_node", "node_1", "node1", "u",
+                   "head", "start", "id1", "id_1", "citing", "follower", "sender", "txid1", "tx_id1"),
         "target": ("target", "dst", "dest", "to", "target_id", "dst_id", "to_id", "to_node", "node_2", "node2", "v",
                    "tail", "end", "id2", "id_2", "cited", "followee", "receiver", "txid2", "tx_id2", "destination"),
         "weight": ("weight", "edge_weight", "w", "weights"),
@@ -37,7 +37,8 @@ NAMES: dict[str, dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """Names that have a role, the likeliest first. Letter case, spaces, dots and dashes do not matter."""
 SPLITS = (
-    "split", "fold", "train_mask", "val_mask", "test_mask", "valid_mask", "validation_mask", "is_train", "is_test", "is_val",
+    "split", "fold", "train_mask", "val_mask", "test_mask", "valid_mask", "validation_mask", "is_train", "is_test",
+    "is_val",
 )  # fmt: skip
 """Names of columns that say how the rows are split; such a column is no feature."""
 

@@ -87,7 +87,12 @@ def numbers(array: pa.Array, name: str) -> Read:
     kind = array.type
     if pa.types.is_duration(kind) or pa.types.is_time(kind):
         return _read(array, _seconds(array), pc.is_null(array))
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
+    if (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+    ):
         if pa.types.is_boolean(kind):
             array = array.cast(pa.int8())
         found = array.cast(pa.float64(), safe=False)
