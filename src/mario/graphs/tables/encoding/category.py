@@ -25,6 +25,7 @@ KNOWN = 100_000
 class OneHotEncoder(Encoder):
     """A column per value, and one for missing values if the training rows miss some. An unseen value is all zeros."""
 
+    form = "one-hot"
     values: tuple[str, ...]
     indicator: bool
 
@@ -82,10 +83,11 @@ class CategoryLearner(Learner):
     def __init__(self) -> None:
         self.vocabulary, self.missing = Vocabulary(), 0
 
-    def see(self, array: pa.Array, name: str) -> None:
+    def see(self, array: pa.Array, name: str) -> pa.Array:
         text = texts(array, name)
         self.missing += text.null_count
         self.vocabulary.see(text)
+        return text
 
     def finish(self, sample: pa.Array, name: str) -> "Encoder | str":
         values = sorted(self.vocabulary.counts)
