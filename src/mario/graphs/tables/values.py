@@ -3,7 +3,6 @@
 A value is missing, or it is read, or it cannot be read as what the column is. Nothing here depends on other rows.
 """
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,6 @@ MISSING_WORDS = ("na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "--", "
 """Texts that mean a missing number, date or boolean. A category is missing only if it is empty: NA may be Namibia."""
 TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0", "on")
 FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0", "off")
-JSON_LIST = "json"
-"""The separator of a list that is written as JSON."""
 
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INFINITY = r"^[+-]?inf(inity)?$"
@@ -129,49 +126,6 @@ def booleans(array: pa.Array, name: str) -> Read:
 def is_plain_number(kind: "pa.DataType") -> bool:
     """Whether a type is one of numbers."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def lists(array: pa.Array, name: str, separator: str = "") -> tuple[pa.Array, "NDArray[np.int64]", Read]:
-    """The items as texts, the row of each, and which rows have no list.
-
-    Args:
-        array: Lists, or texts with a separator in them.
-        name: The name of the column.
-        separator: Between the items of a text; `JSON_LIST` for a text that is JSON.
-    """
-    unparsable = np.zeros(len(array), bool)
-    if pa.types.is_null(array.type):
-        return pa.array([], pa.large_string()), np.zeros(0, np.int64), nothing(len(array))
-    if is_text(array.type):
-        text = texts(array, name)
-        if separator == JSON_LIST:
-            array, unparsable = _json_lists(text)
-        else:
-            array = pc.split_pattern(text, separator or "|")
-    elif not is_list(array.type):
-        array = pc.split_pattern(texts(array, name), separator or "|")  # one item, which the reader took for a number
-    missing = mask_of(pc.is_null(array)) & ~unparsable
-    rows = np.asarray(pc.list_parent_indices(array), np.int64)
-    items = texts(plain(pc.list_flatten(array), name), name)
-    there = mask_of(pc.is_valid(items))
-    return items.filter(pa.array(there)), rows[there], Read(unparsable, missing, unparsable)
-
-
-def _json_lists(text: pa.Array) -> tuple[pa.Array, "NDArray[np.bool_]"]:
-    found: list[list[str] | None] = []
-    broken = np.zeros(len(text), bool)
-    for row, one in enumerate(text.to_pylist()):
-        found.append(None)
-        if one is None:
-            continue
-        try:
-            items = json.loads(one)
-            if not isinstance(items, list) or any(isinstance(item, list | dict) for item in items):
-                raise ValueError("not a list of plain values")
-            found[-1] = [str(item) for item in items if item is not None]
-        except (ValueError, RecursionError):
-            broken[row] = True
-    return pa.array(found, pa.large_list(pa.large_string())), broken
 
 
 def _texts_of_floats(array: pa.Array) -> pa.Array:

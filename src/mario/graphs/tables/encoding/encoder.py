@@ -12,7 +12,6 @@ import scipy.sparse as sp
 
 from mario.graphs.tables.values import Read
 
-
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -144,6 +143,7 @@ def words(written: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if len(set(value)) != len(value):
         raise ValueError(f"{key} has a text twice")
     return tuple(value)
+
 
 def count(read: Read, array: pa.Array, report: ColumnReport) -> None:
     """Add rows, missing and unparsable ones to a report."""

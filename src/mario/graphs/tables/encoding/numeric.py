@@ -149,4 +149,3 @@ def columns_of(scale: Scale, read: Read, indicator: bool) -> "NDArray[np.float32
     if indicator:
         parts.append((~there).astype(np.float32))
     return np.stack(parts, axis=1) if parts else np.zeros((len(there), 0), np.float32)
-
