@@ -174,6 +174,7 @@ def _form_of_numbers(read: Read) -> tuple[str, ...]:
 
 def _of_numbers(read: Read, formats: tuple[str, ...]) -> Read:
     form = _number_form(formats) or "epoch s"
+    made: NDArray[np.float64]
     values, there = read.values, read.there & np.isfinite(read.values)
     if form in UNITS:
         made = values / UNITS[form]

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mario.graphs.tables.dates import dates, find_formats
+from mario.graphs.tables.dates import dates, find_formats, is_ambiguous
 from mario.graphs.tables.listed import separator_of
 from mario.graphs.tables.values import FALSE_WORDS, TRUE_WORDS, booleans, is_plain_number, numbers, plain, texts
 
@@ -107,9 +107,11 @@ def _of_texts(text: pa.Array, name: str) -> Facts:
         return Facts("numeric", "texts that are numbers", rows, distinct, missing + int(read.missing.sum()))
     looked = known.slice(0, _LOOKED)
     if pc.any(pc.match_substring_regex(looked, r"[0-9]")).as_py():
-        found = dates(looked, name, find_formats(looked, name))
+        formats = find_formats(looked, name)
+        found = dates(looked, name, formats)
         if _share(found.there[~found.missing]) >= _PARSED:
-            return Facts("date", "texts that are dates", rows, distinct, missing)
+            unsure = ", the month first, though nothing says so" * is_ambiguous(looked, name, formats)
+            return Facts("date", f"texts that are dates{unsure}", rows, distinct, missing)
     if separator := separator_of(there.slice(0, _LOOKED)):
         return Facts("list", f"texts with items between {separator!r}", rows, distinct, missing)
     if float(np.mean(_words(there.slice(0, _LOOKED)))) >= _WORDS and distinct > 0.5 * rows:

@@ -111,8 +111,8 @@ def separator_of(text: pa.Array) -> str:
 
 
 def _commonest(text: pa.Array) -> str:
-    counts = [_share(pc.match_substring(text.drop_null(), one)) for one in (*SEPARATORS, " ")]
-    return (*SEPARATORS, " ")[int(np.argmax(counts))] if counts and max(counts) else SEPARATORS[0]
+    there = text.drop_null()
+    return max((*SEPARATORS, " "), key=lambda one: _share(pc.match_substring(there, one)))
 
 
 def _as_lists(array: pa.Array, name: str, separator: str) -> "tuple[pa.Array, NDArray[np.bool_], NDArray[np.bool_]]":

@@ -145,7 +145,7 @@ def words(written: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def count(read: Read, array: pa.Array, report: ColumnReport) -> None:
+def count(read: Read, array: "pa.Array", report: ColumnReport) -> None:
     """Add rows, missing and unparsable ones to a report."""
     report.rows += len(read.missing)
     report.missing += int(read.missing.sum())

@@ -1,9 +1,9 @@
 """Texts, and categories with many values: what their words or letters say, in few columns.
 
-Words, or groups of three and four letters, are counted in scikit-learn's ``HashingVectorizer``, weighted by how rare they
-are (TF-IDF), and reduced by its ``TruncatedSVD``, as in skrub's ``StringEncoder``. Only what is fitted is kept: rarities and
-the directions of the decomposition. The product with them goes entry by entry, because a product of dense matrices depends
-on how many rows it has.
+Words, or groups of three and four letters, are counted by scikit-learn's ``HashingVectorizer``, weighted by how rare
+they are (TF-IDF), and reduced by its ``TruncatedSVD``, as in skrub's ``StringEncoder``. Only what is fitted is kept:
+rarities and the directions of the decomposition. The product with them goes entry by entry, because the bits of a
+product of dense matrices depend on how many rows it has.
 """
 
 import hashlib
