@@ -103,11 +103,13 @@ def own_split(
         Data.from_dict({key: data[key] for key in ("x", "edge_index", *EDGE_DATA, "batch", "ptr") if key in data})
     )
     y = _labels(data)
+    facts = {"domain": declared.by, "shift": declared.shift}
     if declared.by == "given":
-        made = _given(data)
+        made, facts = _given(data), {key: data.get(key) or "given" for key in facts}
     else:
         made = _drawn(data, declared, y, names or {}, dates, generator)
-    made.domain, made.shift, made.setting, made.split_seed = declared.by, declared.shift, setting, split_seed
+    for key, value in {**facts, "setting": setting, "split_seed": split_seed}.items():
+        made[key] = value
     for key, value in {"name": "graph", "metric": "accuracy", "faults": []}.items():
         if key not in data:
             made[key] = value
@@ -121,7 +123,7 @@ def ordering(
 ) -> Ordering:
     """The numbers or domains that ``by`` means in ``data``; see `own_split`."""
     rows = count_rows(data)
-    column = data[by] if by in data else None
+    column = data.get(by)
     if column is None and by in QUANTITIES:
         return Ordering(quantity(data, by).numpy(), np.ones(rows, bool))
     if column is None:
@@ -243,7 +245,7 @@ def _by_time(order: Ordering, declared: DeclaredSplit) -> np.ndarray:
     """Train up to a time, then nothing for a gap, then validation, then test."""
     if declared.in_dates and order.dates is False:
         raise MarioError(
-            f'train_until = "{declared.train_until}" is a date, but the times of this graph are plain numbers; write one'
+            f'train_until = "{declared.train_until}" is a date, but times here are plain numbers; write a number'
         )
     if not declared.in_dates and order.dates:
         raise MarioError(
@@ -357,8 +359,7 @@ def _by_concept(
     labeled = known & (y.numpy() >= 0)
     if len(titles) < 2 or len(y[torch.from_numpy(labeled)].unique()) < 2:
         raise MarioError(
-            f'shift = "concept" needs labels of two classes and two domains of {declared.by}, as labels go with domains; '
-            'use shift = "covariate"'
+            f'shift = "concept" needs labels of two classes and two domains of {declared.by}; use "covariate"'
         )
     draws = torch.rand(len(rule.pick) - 1, len(domain), dtype=torch.float64, generator=generator)
     where = torch.from_numpy(labeled)
