@@ -94,7 +94,7 @@ class FolderDataset(Dataset):
         self, data: "Data", split: DeclaredSplit | None = None, *, domain: str, shift: str, split_seed: int = 0
     ) -> "Data":
         """The graph by a declared split, by that of the card if it is by ``domain`` and ``shift``, or by default."""
-        from mario.graphs.default_split import default_split
+        from mario.graphs.default_splits import default_split
         from mario.graphs.own_splits import own_split
 
         card, note = self.graph_card, ""

@@ -12,7 +12,7 @@ _HOME = {
     "BlockMatrix": "mario.graphs.block_matrix",
     "check_graph": "mario.graphs.validation",
     "DeclaredSplit": "mario.graphs.declared",
-    "default_split": "mario.graphs.default_split",
+    "default_split": "mario.graphs.default_splits",
     "column_std": "mario.graphs.sparse",
     "load_graph": "mario.graphs.store",
     "load_mapped": "mario.graphs.mapped",
@@ -21,7 +21,7 @@ _HOME = {
     "save_graph": "mario.graphs.store",
     "save_mapped": "mario.graphs.mapped",
     "SplitRule": "mario.graphs.rules",
-    "split_facts": "mario.graphs.split_facts",
+    "split_facts": "mario.graphs.facts",
     "split_graph": "mario.graphs.splits",
     "training_graph": "mario.graphs.visibility",
 }
@@ -48,13 +48,13 @@ __all__ = [
 if TYPE_CHECKING:
     from mario.graphs.block_matrix import Block, BlockMatrix
     from mario.graphs.declared import DeclaredSplit
-    from mario.graphs.default_split import default_split
+    from mario.graphs.default_splits import default_split
+    from mario.graphs.facts import split_facts
     from mario.graphs.mapped import load_mapped, save_mapped
     from mario.graphs.own_splits import own_split
     from mario.graphs.quantities import quantity
     from mario.graphs.rules import SplitRule
     from mario.graphs.sparse import column_std
-    from mario.graphs.split_facts import split_facts
     from mario.graphs.splits import split_graph
     from mario.graphs.store import load_graph, save_graph
     from mario.graphs.validation import check_graph

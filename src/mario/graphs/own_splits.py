@@ -196,7 +196,7 @@ def _drawn(
     labeled = y.numpy() >= 0
     if declared.by == "random":
         part = _by_chance(draws, labeled, declared)
-        domain, titles = np.zeros(len(part), np.int64), ("all",)
+        domain, titles = _one_domain(len(part))
         env = np.where(part == TRAIN, np.arange(len(part)) % declared.environments, -1)
     else:
         order = ordering(data, declared.by, names, dates)
@@ -377,6 +377,10 @@ def _by_concept(
         part[pick == k], env[pick == k] = TRAIN, number
     part[~known] = NONE
     return part, env
+
+
+def _one_domain(rows: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    return np.zeros(rows, np.int64), ("all",)
 
 
 def _environments(values: np.ndarray, part: np.ndarray, environments: int) -> np.ndarray:
