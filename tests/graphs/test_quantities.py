@@ -68,5 +68,5 @@ def test_a_graph_of_a_set_has_the_mean_of_its_nodes_but_its_size() -> None:
 
 
 def test_other_names_are_refused() -> None:
-    with pytest.raises(MarioError, match="unknown quantity 'degre'; .*did you mean 'degree'"):
+    with pytest.raises(MarioError, match=r"unknown quantity 'degre'; .*did you mean 'degree'"):
         quantity(Data(x=torch.eye(2), edge_index=torch.empty(2, 0).long()), "degre")

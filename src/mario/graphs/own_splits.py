@@ -334,7 +334,8 @@ def _by_name(domain: np.ndarray, titles: Sequence[str], declared: DeclaredSplit)
     for code, names in parts.items():
         chosen = [title not in named for title in titles] if names == REST else [title in names for title in titles]
         of_domain[:-1][chosen] = code
-    return of_domain[domain]
+    part: np.ndarray = of_domain[domain]
+    return part
 
 
 def _by_chance(draws: np.ndarray, labeled: np.ndarray, declared: DeclaredSplit) -> np.ndarray:
@@ -395,7 +396,8 @@ def _groups(values: np.ndarray, groups: int) -> np.ndarray:
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     before = counts.cumsum() - counts
     chosen = before * groups // max(len(values), 1)
-    return np.unique(chosen, return_inverse=True)[1].reshape(-1)[place.reshape(-1)]
+    group: np.ndarray = np.unique(chosen, return_inverse=True)[1].reshape(-1)[place.reshape(-1)]
+    return group
 
 
 def _distinct(order: Ordering) -> tuple[np.ndarray, tuple[str, ...]]:
