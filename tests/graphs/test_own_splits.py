@@ -96,7 +96,7 @@ def test_by_time_as_the_definition_says(draws: st.DataObject) -> None:
     )
     due = [slow_by_time(time, train, gap, validation, test) for time in times]
     if "train" not in due or "ood_test" not in due:
-        with pytest.raises(MarioError, match="the split by time leaves|no node has a value of time"):
+        with pytest.raises(MarioError, match=r"the split by time leaves|no node has a value of time"):
             own_split(data, declared)
         return
     made = own_split(data, declared)
