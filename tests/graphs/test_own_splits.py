@@ -89,7 +89,7 @@ def test_by_time_as_the_definition_says(draws: st.DataObject) -> None:
     train = draws.draw(st.integers(-3, 6))
     gap = draws.draw(st.integers(0, 3))
     validation = draws.draw(st.none() | st.integers(train + gap + 1, 11))
-    test = draws.draw(st.none() | st.integers((validation or train + gap) + 1, 14))
+    test = draws.draw(st.none() | st.integers((train + gap if validation is None else validation) + 1, 14))
     data = graph(len(times), time=torch.tensor([MISSING_TIME if time is None else time for time in times]))
     declared = DeclaredSplit(
         by="time", train_until=train, gap=gap, validation_until=validation, test_until=test, in_domain=0
