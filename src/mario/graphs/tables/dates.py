@@ -174,20 +174,22 @@ def _form_of_numbers(read: Read) -> tuple[str, ...]:
 
 def _of_numbers(read: Read, formats: tuple[str, ...]) -> Read:
     form = _number_form(formats) or "epoch s"
-    made: NDArray[np.float64]
     values, there = read.values, read.there & np.isfinite(read.values)
     if form in UNITS:
-        made = values / UNITS[form]
+        made = np.asarray(values / UNITS[form], np.float64)
     else:
         whole = np.where(there & (np.abs(values) < 1e8), values, 19_700_101 if form == COMPACT else 1970)
-        year, rest = (np.floor(whole), np.zeros_like(whole)) if form == YEAR else np.divmod(np.trunc(whole), 10_000)
-        month, day = (np.ones_like(rest), np.ones_like(rest)) if form == YEAR else np.divmod(rest, 100)
+        ones = np.ones_like(whole)
+        if form == YEAR:
+            year, month, day = np.floor(whole), ones, ones
+        else:
+            year, month, day = np.trunc(whole) // 10_000, np.trunc(whole) // 100 % 100, np.trunc(whole) % 100
         right = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31) & (year >= 1) & (year <= 9_999)
         month, day, year = (np.where(right, one, instead) for one, instead in ((month, 1), (day, 1), (year, 1970)))
         months = (year.astype(np.int64) - 1970) * 12 + month.astype(np.int64) - 1
         days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) + day - 1
         if form == COMPACT:  # the 31st of June is no day
-            right &= (days < (months + 1).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)) | ~right
-        made = days * _DAY
+            right &= days < (months + 1).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+        made = np.asarray(days * _DAY, np.float64)
         there = there & right
     return Read(made, read.missing, ~read.missing & ~there)
