@@ -60,9 +60,9 @@ class EdgeSpool:
 
     def add(self, source: NDArray[np.int64], target: NDArray[np.int64], weight: NDArray[Any] | None = None) -> None:
         """Add pairs of rows of nodes."""
-        self._degrees += np.bincount(source, minlength=self.num_nodes)
+        np.add.at(self._degrees, source, 1)
         if not self.directed:
-            self._degrees += np.bincount(target, minlength=self.num_nodes)
+            np.add.at(self._degrees, target, 1)
         self.counts.loops += int((source == target).sum())
         pairs = np.empty((len(source), 2), self._pairs.dtype)
         pairs[:, 0], pairs[:, 1] = source, target
@@ -77,10 +77,14 @@ class EdgeSpool:
         weights = _Rows(self.folder / "merged.part", np.float32) if self.weighted else None
         degrees = np.zeros(self.num_nodes, np.int64)
         total = self._pairs.count // 2
-        done = 0
+        done = loops = 0
         for rows, extra in parts:
             source, target, weight = self._merged(rows, extra)
-            degrees += np.bincount(source, minlength=self.num_nodes) if len(source) else 0
+            if len(source):
+                low = int(source[0])
+                found = np.bincount(source - low)
+                degrees[low : low + len(found)] += found
+                loops += int((source == target).sum())
             targets.write(target)
             if weights is not None and weight is not None:
                 weights.write(weight)
@@ -94,7 +98,8 @@ class EdgeSpool:
             self._weights.remove()
         counts = self.counts
         counts.edges = targets.count
-        self._degrees = degrees
+        distinct = targets.count if self.directed else (targets.count - loops) // 2 + loops
+        counts.repeated = total - distinct
         starts = np.zeros(self.num_nodes + 1, np.int64)
         np.cumsum(degrees, out=starts[1:])
         from mario.graphs.mapped import write_array
@@ -177,8 +182,13 @@ def _both(degrees: NDArray[np.int64], targets: "_Rows") -> Iterator[NDArray[np.i
     ends = np.cumsum(degrees)
     total = int(ends[-1]) if len(ends) else 0
     for begin in range(0, total, _BLOCK):
-        slots = np.arange(begin, min(begin + _BLOCK, total))
-        yield np.searchsorted(ends, slots, side="right")
+        end = min(begin + _BLOCK, total)
+        first, last = (int(one) for one in np.searchsorted(ends, [begin, end - 1], side="right"))
+        counts = degrees[first : last + 1].copy()
+        counts[0] = min(int(ends[first]), end) - begin
+        if last > first:
+            counts[-1] = end - int(ends[last] - degrees[last])
+        yield np.repeat(np.arange(first, last + 1), counts)
     yield from targets.read()
 
 

@@ -1,6 +1,6 @@
 """The table of nodes, read once: checked, with its columns of roles as codes, and kept in a temporary Arrow file."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,23 +109,23 @@ class Nodes:
             for number in range(reader.num_record_batches):
                 yield reader.get_batch(number)
 
-    def index(self, parts: Sequence[Part]) -> "dict[str, IdIndex]":
-        """Where ids are, by graph; under the empty name if there is one graph, or ids are unique."""
+    def index(self, graphs: Sequence[str]) -> "dict[str, IdIndex]":
+        """Where ids are, by the graphs of the parts; under the empty name if these are empty."""
         scopes: dict[str, list[int]] = {}
-        for number, part in enumerate(parts):
-            scopes.setdefault(part.graph if self.prefixed else "", []).append(number)
+        for number, graph in enumerate(graphs):
+            scopes.setdefault(graph, []).append(number)
         begins = np.concatenate([[0], np.cumsum(self.rows)]).astype(np.int64)
         found = {}
         for graph, numbers in scopes.items():
             rows = None
-            if len(numbers) != len(parts):
+            if len(numbers) != len(graphs):
                 rows = np.concatenate([np.arange(begins[number], begins[number + 1]) for number in numbers])
             arrays = [self.ids[number] for number in numbers]
             try:
                 found[graph] = IdIndex(arrays, rows)
             except DuplicateIdError as error:
                 first, second = (int(at if rows is None else rows[at]) for at in (error.first, error.second))
-                raise _Twice(first, second) from None
+                raise _TwiceError(first, second) from None
         return found
 
     def locate(self, row: int) -> tuple[int, int]:
@@ -140,7 +140,7 @@ class Nodes:
         return self.ids[part][place].as_py()
 
 
-class _Twice(MarioError):
+class _TwiceError(MarioError):
     def __init__(self, first: int, second: int) -> None:
         super().__init__("an id is there twice")
         self.first, self.second = first, second
@@ -155,7 +155,7 @@ def read_nodes(
     lists: Sequence[MemoryPart] = (),
     classes: Sequence[str] | None = None,
     values: Mapping[str, Sequence[str]] | None = None,
-) -> tuple[Nodes, dict[str, IdIndex]]:
+) -> Nodes:
     """Read the table of nodes.
 
     Args:
@@ -166,9 +166,6 @@ def read_nodes(
         lists: Lists for the ids of nodes, which become another column.
         classes: The classes of a graph that this one is like: others count as missing.
         values: The values of its domains, which keep their codes.
-
-    Returns:
-        The nodes, and where ids are, by graph.
     """
     kinds = _types(parts, columns)
     begin, seen, text = meter.done, dict(meter.digests), 0
@@ -190,7 +187,7 @@ def read_nodes(
                 raise
             meter.done = begin
             meter.digests = dict(seen)
-    return nodes, _indexed(nodes, parts, next(one.name for one in columns if one.role == "id"))
+    return nodes
 
 
 class _Reading:
@@ -238,7 +235,7 @@ class _Reading:
                             continue
                         given = self._ids(part, batch, row)
                         whole = whole and are_integers(given)
-                        ids.append(given if not whole else given)
+                        ids.append(given)
                         made = self._batch(part, batch, row, given)
                         if writer is None:
                             writer = pa.ipc.new_file(file, made.schema)
@@ -438,18 +435,32 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _indexed(nodes: Nodes, parts: Sequence[Part], column: str) -> dict[str, IdIndex]:
+def index_nodes(nodes: Nodes, parts: Sequence[Part], column: str, *, by_graph: bool) -> dict[str, IdIndex]:
+    """Where ids are: by graph if edges are given by graph, else under the empty name. `MarioError` if one is twice."""
+    graphs = [part.graph for part in parts]
     try:
-        return nodes.index(parts)
-    except _Twice as error:
+        whole = nodes.index([""] * len(parts))
+        return nodes.index(graphs) if by_graph else whole
+    except _TwiceError as error:
         first, second = nodes.locate(error.first), nodes.locate(error.second)
-        if len(nodes.graphs) > 1 and parts[first[0]].graph != parts[second[0]].graph:
+        here = f"{parts[second[0]].where(second[1], column)}: the id {_short(nodes.id_of(error.second))} is already in "
+        other = "" if first[0] == second[0] else f"{parts[first[0]].name}, "
+        here += f"{other}row {first[1] + parts[first[0]].first:,}"
+        if graphs[first[0]] != graphs[second[0]] and by_graph:
             nodes.prefixed = True
-            return _indexed(nodes, parts, column)
+        elif graphs[first[0]] != graphs[second[0]]:
+            raise MarioError(f"{here}; give the edges by graph too, as --edges {graphs[0]}=FILE") from None
+        else:
+            raise MarioError(
+                f"{here}; each node needs an id of its own: remove one, or name another column with --id"
+            ) from None
+    try:
+        return nodes.index(graphs)
+    except _TwiceError as error:
+        first, second = nodes.locate(error.first), nodes.locate(error.second)
         raise MarioError(
             f"{parts[second[0]].where(second[1], column)}: the id {_short(nodes.id_of(error.second))} is already in "
-            f"{'' if first[0] == second[0] else parts[first[0]].name + ', '}row {first[1] + parts[first[0]].first:,}; "
-            "each node needs an id of its own: remove one, or name another column with --id"
+            f"row {first[1] + parts[first[0]].first:,}; each node of a graph needs an id of its own"
         ) from None
 
 
@@ -461,6 +472,6 @@ def _is_whole(text: str) -> bool:
     return text.isascii() and (text.isdigit() or (text[:1] == "-" and text[1:].isdigit())) and len(text) < 19
 
 
-def _short(value: Callable[[], Any] | Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
