@@ -103,6 +103,12 @@ class MemoryPart(Part):
             meter.add(self.file.path.stat().st_size)
 
 
+class ListsPart(MemoryPart):
+    """A JSON file with a list for each id."""
+
+    typed = False
+
+
 class CsvPart(Part):
     """A CSV or TSV file, or a list of edges without a header; compressed or not; UTF-8, or UTF-16 with its mark."""
 
@@ -443,9 +449,7 @@ def read_json_part(file: TableFile) -> Part:
             raise MarioError(f"{file}, id {_short(bad[0])}: the list has {_json_kind(bad[1])}; it must hold names or numbers")
         lists = [[str(one) for one in part] for part in value.values()]
         table = pa.table({"id": pa.array(list(value), pa.string()), "features": pa.array(lists, pa.list_(pa.string()))})
-        part = MemoryPart(table, str(file), file.graph, file)
-        part.typed = False
-        return part
+        return ListsPart(table, str(file), file.graph, file)
     if not isinstance(value, list) or not value:
         raise MarioError(f"{file} must hold a list of objects, or an object with a list for each id, got {_json_kind(value)}")
     for number, row in enumerate(value, 1):

@@ -190,15 +190,28 @@ def _filled(count: int, parts: Iterator[Hashes]) -> Hashes:
     return made
 
 
-def are_integers(texts: pa.Array) -> bool:
-    """Whether all texts are integers of 64 bits, written as we would write them."""
-    if not pc.all(pc.match_substring_regex(texts, _INTEGER), min_count=0).as_py():
-        return False
-    try:
-        texts.cast(pa.int64())
-    except pa.ArrowException:
-        return False
-    return True
+INTEGERS = (pa.int64(), pa.uint64())
+
+
+def integer_types(texts: pa.Array, among: tuple[pa.DataType, ...] = INTEGERS) -> tuple[pa.DataType, ...]:
+    """The types of integers that can hold all texts, if these are written as we would write them.
+
+    Example:
+        >>> integer_types(pa.array(["7", "18446744073709551615"]))
+        (DataType(uint64),)
+        >>> integer_types(pa.array(["007"]))
+        ()
+    """
+    if not among or not pc.all(pc.match_substring_regex(texts, _INTEGER), min_count=0).as_py():
+        return ()
+    found = []
+    for kind in among:
+        try:
+            texts.cast(kind)
+            found.append(kind)
+        except pa.ArrowException:
+            continue
+    return tuple(found)
 
 
 def key_type(kind: pa.DataType) -> pa.DataType:

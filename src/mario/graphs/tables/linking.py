@@ -12,7 +12,7 @@ from mario.errors import MarioError
 from mario.graphs.tables.columns import Column
 from mario.graphs.tables.edges import EdgeSpool
 from mario.graphs.tables.formats import Part, WrongTypeError, empty_to_null
-from mario.graphs.tables.ids import IdIndex, are_integers, as_keys, key_type
+from mario.graphs.tables.ids import INTEGERS, IdIndex, as_keys, integer_types, key_type
 from mario.graphs.tables.nodes import Nodes
 from mario.graphs.tables.sources import Meter
 
@@ -106,7 +106,7 @@ def nodes_of_edges(parts: Sequence[Part], ends: Ends, meter: Meter, path: Any) -
     """The nodes that edges name, in the order in which they are first named."""
     typed = [part.schema.field(name).type for part in parts for name in (ends.source, ends.target) if part.typed]
     key = key_type(typed[0]) if typed else pa.large_string()
-    whole = not typed
+    whole = () if typed else INTEGERS
     known, fresh, pending = pa.array([], key), [], 0
     for part in parts:
         row = 0
@@ -115,7 +115,7 @@ def nodes_of_edges(parts: Sequence[Part], ends: Ends, meter: Meter, path: Any) -
             columns = [_keys(part, batch.column(name), name, row, key) for name in kinds]
             both = pa.concat_arrays(columns).take(pa.array(np.arange(2 * batch.num_rows).reshape(2, -1).T.reshape(-1)))
             found = both.unique()
-            whole = whole and are_integers(found)
+            whole = integer_types(found, whole)
             fresh.append(found)
             pending += len(found)
             if pending > max(len(known), 1 << 20):
@@ -125,7 +125,7 @@ def nodes_of_edges(parts: Sequence[Part], ends: Ends, meter: Meter, path: Any) -
     if not len(known):
         raise MarioError(f"{parts[0].name} has no edges")
     if whole:
-        known, key = known.cast(pa.int64()), pa.int64()
+        known, key = known.cast(whole[0]), whole[0]
     kind = typed[0] if typed and all(one == typed[0] for one in typed) else key
     return Nodes(path, key, kind, count=len(known), ids=[known], rows=[len(known)])
 

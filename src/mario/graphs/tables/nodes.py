@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mario.errors import MarioError, RunFailedError
 from mario.graphs.tables.columns import Column
 from mario.graphs.tables.formats import MemoryPart, Part, WrongTypeError, empty_to_null
-from mario.graphs.tables.ids import DuplicateIdError, IdIndex, are_integers, as_keys, key_type
+from mario.graphs.tables.ids import INTEGERS, DuplicateIdError, IdIndex, as_keys, integer_types, key_type
 from mario.graphs.tables.sources import Meter
 from mario.graphs.tables.values import plain, texts
 
@@ -167,7 +167,8 @@ def read_nodes(
         classes: The classes of a graph that this one is like: others count as missing.
         values: The values of its domains, which keep their codes.
     """
-    kinds = _types(parts, columns)
+    joined = [Lists.column] if lists else []
+    kinds = _types(parts, [column for column in columns if column.name not in joined])
     begin, seen, text = meter.done, dict(meter.digests), 0
     while True:
         reading = _Reading(parts, columns, kinds, folder, meter, lists, classes, values or {})
@@ -224,7 +225,7 @@ class _Reading:
 
     def read(self) -> Nodes:
         nodes = Nodes(self.path, key_type(self.kinds[self.id]), self.kinds[self.id])
-        whole = not any(part.typed for part in self.parts)  # ids of text files that may be integers
+        whole = () if any(part.typed for part in self.parts) else INTEGERS  # what ids of text files may be
         writer = None
         try:
             with pa.OSFile(str(self.path), "wb") as file:
@@ -234,7 +235,7 @@ class _Reading:
                         if not batch.num_rows:
                             continue
                         given = self._ids(part, batch, row)
-                        whole = whole and are_integers(given)
+                        whole = integer_types(given, whole)
                         ids.append(given)
                         made = self._batch(part, batch, row, given)
                         if writer is None:
@@ -255,8 +256,8 @@ class _Reading:
         if not nodes.count:
             raise MarioError(f"{self.parts[0].name} has no rows")
         if whole:
-            nodes.ids = [part.cast(pa.int64()) for part in nodes.ids]
-            nodes.key = nodes.kind = pa.int64()
+            nodes.ids = [part.cast(whole[0]) for part in nodes.ids]
+            nodes.key = nodes.kind = whole[0]
         self._finish(nodes)
         return nodes
 
@@ -304,7 +305,9 @@ class _Reading:
         if part.graph:
             self.graphs.add(pa.array([part.graph] * batch.num_rows, pa.string()))
         if self.lists is not None:
-            made[self.lists.column] = self.lists.take(part, ids)
+            lists = self.lists.take(part, ids)
+            self.missing[Lists.column] += lists.null_count
+            made[Lists.column] = lists
         if self.id not in made:  # a batch needs a column to have a number of rows
             made[self.id] = ids
         return pa.RecordBatch.from_arrays(list(made.values()), names=list(made))
