@@ -30,7 +30,7 @@ Files = Annotated[
     typer.Option(
         metavar="FILE",
         help="Table of nodes: CSV, TSV, Parquet, JSON lines or JSON, compressed or not; repeatable. A pattern such as "
-        "'parts/*.csv' is many files, and NAME=FILE a graph of several.",
+        "'parts/*.csv' is many files, and NAME=FILE is one of several graphs.",
     ),
 ]
 _SHOWN_COLUMNS = 60
@@ -42,7 +42,9 @@ def build(
     edges: Annotated[
         list[str] | None, typer.Option(metavar="FILE", help="Table of edges, like --nodes; repeatable.")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="New folder of the graph.")] = Path("graph"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="New folder of the graph.")] = Path(
+        "graph"
+    ),
     id_: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Ids of the nodes.")] = None,
     source: Annotated[str | None, typer.Option(metavar="COLUMN", help="Where an edge begins.")] = None,
     target: Annotated[str | None, typer.Option(metavar="COLUMN", help="Where an edge ends.")] = None,
@@ -56,7 +58,8 @@ def build(
     kind: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMN=KIND", help="Read a column as numeric, categorical, text, date, list or boolean; repeatable."
+            metavar="COLUMN=KIND",
+            help="Read a column as numeric, categorical, text, date, list or boolean; repeatable.",
         ),
     ] = None,
     by_file: Annotated[
@@ -66,14 +69,16 @@ def build(
         bool, typer.Option("--directed/--undirected", help="Whether edges have a direction. Default: they have none.")
     ] = False,
     drop_dangling: Annotated[
-        bool, typer.Option("--drop-dangling", help="Leave out edges to nodes that are not in the table, and count them.")
+        bool,
+        typer.Option("--drop-dangling", help="Leave out edges to nodes that are not in the table, and count them."),
     ] = False,
     fit_on: Annotated[
         list[str] | None,
         typer.Option(metavar="VALUE", help="Fit the features on these values of the first domain only; repeatable."),
     ] = None,
     like: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Graph whose features, classes and domains this one gets, too.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Graph whose features, classes and domains this one gets, too."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the graph. Default: that of the folder.")] = None,
     quiet: Quiet = False,
@@ -109,7 +114,7 @@ def build(
         like=like,
         name=name,
         keep=tuple(fit_on or ()),
-        **({} if by_file is None else {"graph_column": by_file}),
+        graph_column=by_file or "graph",
     )
     console = Console(quiet=quiet or as_json, highlight=False, markup=False, soft_wrap=True)
     tables = open_tables(nodes or (), edges or (), graphs_by_file=by_file is not None)
@@ -174,7 +179,13 @@ def _watched(console: "Console", quiet: bool) -> "Iterator[Callable[[Progress], 
         return
     from rich.progress import BarColumn, Progress as Bars, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("left"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
     with Bars(*columns, console=console) as bars:
         tasks: dict[str, Any] = {}
 
@@ -184,5 +195,3 @@ def _watched(console: "Console", quiet: bool) -> "Iterator[Callable[[Progress], 
             bars.update(tasks[progress.stage], completed=progress.done, total=max(progress.total, 1))
 
         yield show
-
-

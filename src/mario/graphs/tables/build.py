@@ -34,10 +34,11 @@ PLAN_FILE = "features.json"
 GRAPH_FOLDER = "graph"
 GRAPH_FILE = "graph.safetensors"
 _RESERVED = (
-    "x y edge_index edge_weight edge_attr starts time batch ptr domain domain_id domain_names env_id group_id groups shift "
-    "setting name metric num_classes num_nodes num_features faults split_seed n_id class_names ids degree word size pagerank "
-    "locality clustering random given rest edge_time keys update"
-).split()
+    "x", "y", "edge_index", "edge_weight", "edge_attr", "starts", "time", "edge_time", "batch", "ptr", "domain",
+    "domain_id", "domain_names", "env_id", "group_id", "groups", "shift", "setting", "name", "metric",
+    "num_classes", "num_nodes", "num_features", "faults", "split_seed", "n_id", "class_names", "ids", "keys",
+    "degree", "word", "size", "pagerank", "locality", "clustering", "random", "given", "rest", "update",
+)  # fmt: skip
 """Names of attributes that mean something else; a domain of this name gets another."""
 _STALE = re.compile(r"\.(?P<name>.+)\.(?P<pid>\d+)-[0-9a-f]{32}\.part")
 
@@ -163,7 +164,9 @@ class Like:
         """The card and the plan in a folder; `MarioError` if it was not built from tables."""
         home = check_path("like", folder).expanduser()
         if not (home / CARD_FILE).is_file():
-            raise MarioError(f"--like {folder}: there is no {CARD_FILE} in it; name the folder of a graph that was built")
+            raise MarioError(
+                f"--like {folder}: there is no {CARD_FILE} in it; name the folder of a graph that was built"
+            )
         card = read_card(home)
         if not card.columns:
             raise MarioError(f"--like {folder}: it was not built from tables, so there is no plan to repeat")
@@ -171,7 +174,7 @@ class Like:
 
     @property
     def digest(self) -> str:
-        """What stands in the card of a graph that is like this one."""
+        """What the card of a graph that is like this one says."""
         return DIGEST if self.plan is None else self.plan.digest
 
 
@@ -238,13 +241,11 @@ class _Build:
             graphs = [part.graph for part in self.tables.nodes]
         by_graph = any(part.graph for part in self.tables.edges)
         column = next((one.name for one in self.columns.get("nodes", ()) if one.role == "id"), "id")
-        index = {"": nodes.index([""])[""]} if alone else index_nodes(
-            nodes, self.tables.nodes, column, by_graph=by_graph
+        index = (
+            {"": nodes.index([""])[""]} if alone else index_nodes(nodes, self.tables.nodes, column, by_graph=by_graph)
         )
         self._write_ids(nodes, graphs)
-        spool = EdgeSpool(
-            self.home, nodes.count, directed=self.wishes.directed, weighted=ends.weight is not None
-        )
+        spool = EdgeSpool(self.home, nodes.count, directed=self.wishes.directed, weighted=ends.weight is not None)
         stage = "edges"
         edge_rows = add_edges(
             spool, self.tables.edges, ends, nodes, index, meter,
@@ -275,8 +276,8 @@ class _Build:
         if nodes.graph_codes is not None:
             if self.wishes.graph_column in nodes.domains:
                 raise MarioError(
-                    f"the nodes have a column {self.wishes.graph_column}, which is the name for the files; choose another "
-                    "with --by-file NAME"
+                    f"the nodes have a column {self.wishes.graph_column}, which is the name for the files; choose "
+                    "another with --by-file NAME"
                 )
             nodes.domains = {self.wishes.graph_column: (nodes.graph_codes, nodes.graphs)} | nodes.domains
         return nodes
@@ -295,7 +296,11 @@ class _Build:
             kind = pa.large_string()
         if isinstance(kind, pa.BaseExtensionType):
             storage = kind
-            write_ids(self.home / IDS_FILE, (pa.ExtensionArray.from_storage(storage, one.cast(storage.storage_type)) for one in nodes.ids), kind)
+            write_ids(
+                self.home / IDS_FILE,
+                (pa.ExtensionArray.from_storage(storage, one.cast(storage.storage_type)) for one in nodes.ids),
+                kind,
+            )
         else:
             write_ids(self.home / IDS_FILE, (one.cast(kind) for one in parts()), kind)
         if nodes.prefixed:
@@ -336,7 +341,9 @@ class _Build:
         if self.plan is None:
             shape = (nodes.count, len(NAMES))
             write_array(self.arrays / "x.npy", np.float32, shape, structural_features(self.arrays))
-            self.lines.append("No column became a feature, so features are of the structure: degrees of nodes and neighbors.")
+            self.lines.append(
+                "No column became a feature, so features are of the structure: degrees of nodes and neighbors."
+            )
             return len(NAMES)
         blocks = self._transformed(nodes)
         if self.plan.sparse:
@@ -411,7 +418,7 @@ class _Build:
 
         x = self._sparse
         parts = (torch.from_numpy(part.astype(np.int64)) for part in (x.indptr, x.indices))
-        data = Data(x=csr(*parts, torch.from_numpy(x.data), x.shape))
+        data = Data(x=csr(next(parts), next(parts), torch.from_numpy(x.data), x.shape))
         data.edge_index = torch.from_numpy(np.load(self.arrays / "edge_index.npy"))
         if weighted:
             data.edge_weight = torch.from_numpy(np.load(self.arrays / "edge_weight.npy"))
@@ -482,7 +489,10 @@ class _Build:
                     features=widths.get(column.name, 0) if table == "nodes" else 0,
                     values=nodes.domains[column.name][1] if table == "nodes" and column.name in nodes.domains else (),
                 )  # fmt: skip
-        return {key: {name: one for name, one in value.items() if name != "name" or one != key} for key, value in made.items()}
+        return {
+            key: {name: one for name, one in value.items() if name != "name" or one != key}
+            for key, value in made.items()
+        }
 
     def _sources(self, nodes: Nodes, edge_rows: Sequence[int], meter: Meter) -> list[dict[str, Any]]:
         made = []
@@ -491,7 +501,9 @@ class _Build:
             for part, count in zip(parts, rows[table], strict=False):
                 if part.file is not None:
                     made.append(_source(part, table, count, meter))
-        made += [_source(part, "nodes", part.sample.num_rows, meter) for part in self.tables.lists if part.file is not None]
+        made += [
+            _source(part, "nodes", part.sample.num_rows, meter) for part in self.tables.lists if part.file is not None
+        ]
         return made
 
 
@@ -596,7 +608,9 @@ def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
         return column.cast(pa.string())
     except pa.ArrowException:
-        return pa.chunked_array([pa.array([None if one is None else str(one) for one in column.to_pylist()], pa.string())])
+        return pa.chunked_array(
+            [pa.array([None if one is None else str(one) for one in column.to_pylist()], pa.string())]
+        )
 
 
 def _like_roles(like: Like, table: str, schema: pa.Schema, given: Roles) -> Roles:
@@ -618,7 +632,8 @@ def _like_roles(like: Like, table: str, schema: pa.Schema, given: Roles) -> Role
             kinds.setdefault(column.name, column.kind)
     return replace(
         given, **roles, kinds=kinds,
-        domain=(*given.domain, *lists["domain"]), drop=(*given.drop, *lists["drop"]), feature=(*given.feature, *lists["feature"]),
+        domain=(*given.domain, *lists["domain"]), drop=(*given.drop, *lists["drop"]),
+        feature=(*given.feature, *lists["feature"]),
     )  # fmt: skip
 
 
@@ -683,7 +698,9 @@ def _put(part: Path, home: Path) -> None:
     try:
         os.replace(part, home.resolve())
     except OSError as error:
-        raise RunFailedError(f"cannot make the folder {home}: {error.strerror or error}; choose another for -o") from None
+        raise RunFailedError(
+            f"cannot make the folder {home}: {error.strerror or error}; choose another for -o"
+        ) from None
 
 
 def _is_running(pid: int) -> bool:

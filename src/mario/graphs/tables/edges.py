@@ -1,4 +1,4 @@
-"""Edges of any number, grouped by source in bounded memory: pairs go through files, in parts that are sorted in turn."""
+"""Any number of edges, grouped by source in bounded memory: pairs go through files, in parts that are sorted."""
 
 import os
 from collections.abc import Callable, Iterator

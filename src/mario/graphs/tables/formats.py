@@ -1,4 +1,4 @@
-"""Parts of a table as batches of rows: CSV, Parquet, JSON lines, JSON, and tables in memory. Errors name file and row."""
+"""Parts of a table as batches of rows: CSV, Parquet, JSON lines, JSON, and memory. Errors name file and row."""
 
 import codecs
 import csv
@@ -154,7 +154,10 @@ class CsvPart(Part):
             raise MarioError(f"{self.name} has a header and no rows below it")
         sample = pa.Table.from_batches(found).slice(0, SAMPLE_ROWS)
         self.schema = pa.schema(
-            [pa.field(field.name, pa.string() if pa.types.is_binary(field.type) else field.type) for field in sample.schema]
+            [
+                pa.field(field.name, pa.string() if pa.types.is_binary(field.type) else field.type)
+                for field in sample.schema
+            ]
         )
         self.sample = pa.table(
             [_as_text(self, sample.column(name), name) for name in sample.schema.names], schema=self.schema
@@ -179,9 +182,7 @@ class CsvPart(Part):
         convert = pa.csv.ConvertOptions(
             column_types=dict(columns or {}), include_columns=list(columns or ()), strings_can_be_null=False
         )
-        read = pa.csv.ReadOptions(
-            block_size=BLOCK, use_threads=False, column_names=self._names, skip_rows=self._skip
-        )
+        read = pa.csv.ReadOptions(block_size=BLOCK, use_threads=False, column_names=self._names, skip_rows=self._skip)
         parse = pa.csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
         return _CsvReader(self, open_table(self.file, meter), self._encoding, (read, parse, convert))
 
@@ -200,8 +201,8 @@ class CsvPart(Part):
                     start = begun
         if inside:
             raise MarioError(
-                f"{self.name}, row {start:,}: a quote is opened and never closed; close it, or double it if it is a part "
-                "of the text"
+                f"{self.name}, row {start:,}: a quote is opened and never closed; close it, or double it if it is a "
+                "part of the text"
             )
 
     def explain(self, error: Exception, seen: int) -> MarioError:
@@ -225,14 +226,15 @@ class CsvPart(Part):
             due = _TYPE_WORDS.get(kind.group(1) if kind else "", "what the other rows have")
             given = _short(value.group(1)) if value else "a value"
             return WrongTypeError(
-                f"{where}, column {column}: {given} is not {due}, as the rows before it are; correct it, or leave it empty",
+                f"{where}, column {column}: {given} is not {due}, as the rows before it are; correct it, or leave it "
+                "empty",
                 column,
             )
         if "straddl" in text or "out of sync" in text:
             number = f"{seen + self.first:,}"
             return MarioError(
-                f"{self.name}, after row {number}: a row is longer than {BLOCK:,} bytes, or a quote is opened and never "
-                "closed; close it, or double it if it is a part of the text"
+                f"{self.name}, after row {number}: a row is longer than {BLOCK:,} bytes, or a quote is opened and "
+                "never closed; close it, or double it if it is a part of the text"
             )
         if "Empty CSV" in text:
             return MarioError(f"{self.name} has a header and no rows below it")
@@ -324,20 +326,19 @@ class ParquetPart(Part):
             head = _read(opened, 4)
         if head != b"PAR1":
             raise MarioError(f"{self.name} is not a Parquet file; it does not begin with PAR1")
-        with self._reading():
-            with pa.parquet.ParquetFile(file.path) as opened_file:
-                self._rows = opened_file.metadata.num_rows
-                if self._rows < 0 or opened_file.metadata.num_row_groups < 0:
-                    raise MarioError(f"{self.name} says that it has {self._rows} rows; write it again")
-                self.schema = opened_file.schema_arrow.remove_metadata()
-                _check_names(self.schema.names, self.name)
-                if not self._rows:
-                    raise MarioError(f"{self.name} has no rows")
-                batches = opened_file.iter_batches(batch_size=SAMPLE_ROWS, use_threads=False)
-                first = next(batches, None)
-                if first is None:
-                    raise MarioError(f"{self.name} says that it has {self._rows:,} rows and has none; write it again")
-                self.sample = pa.Table.from_batches([first])
+        with self._reading(), pa.parquet.ParquetFile(file.path) as opened_file:
+            self._rows = opened_file.metadata.num_rows
+            if self._rows < 0 or opened_file.metadata.num_row_groups < 0:
+                raise MarioError(f"{self.name} says that it has {self._rows} rows; write it again")
+            self.schema = opened_file.schema_arrow.remove_metadata()
+            _check_names(self.schema.names, self.name)
+            if not self._rows:
+                raise MarioError(f"{self.name} has no rows")
+            batches = opened_file.iter_batches(batch_size=SAMPLE_ROWS, use_threads=False)
+            first = next(batches, None)
+            if first is None:
+                raise MarioError(f"{self.name} says that it has {self._rows:,} rows and has none; write it again")
+            self.sample = pa.Table.from_batches([first])
 
     def read(self, columns: Mapping[str, pa.DataType], meter: Meter) -> Iterator[pa.RecordBatch]:
         assert self.file is not None
@@ -345,12 +346,11 @@ class ParquetPart(Part):
         size = self.file.path.stat().st_size
         meter.digests[self.file.path] = checksum(self.file.path)
         done = 0
-        with self._reading():
-            with pa.parquet.ParquetFile(self.file.path, pre_buffer=False, buffer_size=_HEAD) as opened:
-                for batch in opened.iter_batches(batch_size=_BATCH, columns=list(columns), use_threads=False):
-                    yield _cast(self, batch.select(list(columns)), columns, done)
-                    done += batch.num_rows
-                    meter.add(size * batch.num_rows // max(self._rows, 1))
+        with self._reading(), pa.parquet.ParquetFile(self.file.path, pre_buffer=False, buffer_size=_HEAD) as opened:
+            for batch in opened.iter_batches(batch_size=_BATCH, columns=list(columns), use_threads=False):
+                yield _cast(self, batch.select(list(columns)), columns, done)
+                done += batch.num_rows
+                meter.add(size * batch.num_rows // max(self._rows, 1))
         if done != self._rows:
             raise MarioError(f"{self.name} says that it has {self._rows:,} rows and has {done:,}; write it again")
 
@@ -367,7 +367,9 @@ class JsonLinesPart(Part):
             head = _read(opened, _HEAD)
         _check_head(head, self.name)
         if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise MarioError(f"{self.name} is in UTF-16; JSON lines are in UTF-8, so convert it with `iconv -f utf16 -t utf8`")
+            raise MarioError(
+                f"{self.name} is in UTF-16; JSON lines are in UTF-8, so convert it with `iconv -f utf16 -t utf8`"
+            )
         found = next(iter(self._batches(None, Meter())), None)
         if found is None or not found.num_rows:
             raise MarioError(f"{self.name} has no rows; write one JSON object per line")
@@ -416,7 +418,9 @@ class JsonLinesPart(Part):
                 except MarioError as wrong:
                     return MarioError(f"{wrong}; correct that line")
                 if not isinstance(value, dict):
-                    return MarioError(f"{where}: it is {_json_kind(value)}; each line must be an object with the columns")
+                    return MarioError(
+                        f"{where}: it is {_json_kind(value)}; each line must be an object with the columns"
+                    )
                 for column, one in value.items():
                     kind = _json_kind(one)
                     if one is not None and kinds.setdefault(column, kind) != kind:
@@ -425,12 +429,12 @@ class JsonLinesPart(Part):
                             f"{kinds[column]}; write all values in one way",
                             column,
                         )
-                    if isinstance(one, float) and schema is not None and column in schema.names:
-                        if pa.types.is_integer(schema.field(column).type):
-                            return WrongTypeError(
-                                f"{where}, column {column}: {one!r} is not a whole number, as the rows before it are",
-                                column,
-                            )
+                    due = None if schema is None or column not in schema.names else schema.field(column).type
+                    if isinstance(one, float) and due is not None and pa.types.is_integer(due):
+                        return WrongTypeError(
+                            f"{where}, column {column}: {one!r} is not a whole number, as the rows before it are",
+                            column,
+                        )
         return MarioError(f"{self.name}: it cannot be read ({_short(str(error).splitlines()[0])})")
 
 
@@ -446,15 +450,21 @@ def read_json_part(file: TableFile) -> Part:
     if isinstance(value, dict) and value and all(isinstance(part, list) for part in value.values()):
         bad = next(((key, one) for key, part in value.items() for one in part if isinstance(one, list | dict)), None)
         if bad is not None:
-            raise MarioError(f"{file}, id {_short(bad[0])}: the list has {_json_kind(bad[1])}; it must hold names or numbers")
+            raise MarioError(
+                f"{file}, id {_short(bad[0])}: the list has {_json_kind(bad[1])}; it must hold names or numbers"
+            )
         lists = [[str(one) for one in part] for part in value.values()]
         table = pa.table({"id": pa.array(list(value), pa.string()), "features": pa.array(lists, pa.list_(pa.string()))})
         return ListsPart(table, str(file), file.graph, file)
     if not isinstance(value, list) or not value:
-        raise MarioError(f"{file} must hold a list of objects, or an object with a list for each id, got {_json_kind(value)}")
+        raise MarioError(
+            f"{file} must hold a list of objects, or an object with a list for each id, got {_json_kind(value)}"
+        )
     for number, row in enumerate(value, 1):
         if not isinstance(row, dict):
-            raise MarioError(f"{file}, row {number}: it is {_json_kind(row)}; each row must be an object with the columns")
+            raise MarioError(
+                f"{file}, row {number}: it is {_json_kind(row)}; each row must be an object with the columns"
+            )
     names = list(dict.fromkeys(name for row in value for name in row))
     columns = {}
     for name in names:
@@ -470,7 +480,7 @@ def _first_odd(rows: Sequence[Mapping[str, Any]], name: str) -> str:
     for number, row in enumerate(rows, 1):
         one = row.get(name)
         if one is not None and _json_kind(one) != _json_kind(first):
-            return f"row {number} has {_json_kind(one)}, and the rows before it {_json_kind(first)}; write one kind of value"
+            return f"row {number} has {_json_kind(one)}, and the rows before it {_json_kind(first)}; write one kind"
     return "its values are of several types; write all in one way"
 
 
@@ -486,7 +496,9 @@ class _Reading:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, MarioError) or error is None:
             return
-        if isinstance(error, pa.ArrowException | OSError | ValueError | MemoryError | OverflowError | UnicodeError | KeyError):
+        if isinstance(
+            error, pa.ArrowException | OSError | ValueError | MemoryError | OverflowError | UnicodeError | KeyError
+        ):
             said = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise MarioError(
                 f"{self.name} is not a sound {self.what} file ({_short(said)}); write it again or convert it to CSV"
@@ -504,8 +516,8 @@ def _cast(part: Part, batch: pa.RecordBatch, columns: Mapping[str, pa.DataType],
             except pa.ArrowException as error:
                 said = _short(str(error).splitlines()[0])
                 raise WrongTypeError(
-                    f"{part.where(done, name)} or below: {array.type} cannot be read as {kind} ({said}); write the column "
-                    "in one type in all files",
+                    f"{part.where(done, name)} or below: {array.type} cannot be read as {kind} ({said}); write the "
+                    "column in one type in all files",
                     name,
                 ) from None
         made.append(array)

@@ -246,8 +246,8 @@ def as_keys(array: pa.Array, kind: pa.DataType) -> pa.Array:
         if pa.types.is_integer(kind):
             return array.cast(kind)
         whole = array.cast(pa.int64(), safe=False)
-        same = pc.all(pc.equal(whole.cast(given), array), min_count=0).as_py()
-        return (whole if same else array).cast(kind)
+        same = pc.equal(whole.cast(given, safe=False), array)
+        return pc.if_else(same, whole.cast(kind), array.cast(kind))
     if pa.types.is_fixed_size_binary(given) or pa.types.is_binary(given):
         return array.cast(pa.large_binary()) if kind == pa.large_binary() else array.cast(pa.large_binary()).cast(kind)
     return array.cast(kind)
@@ -278,7 +278,9 @@ def open_ids(folder: str | os.PathLike[str]) -> pa.ChunkedArray:
     except (pa.ArrowException, OSError, KeyError, MemoryError) as error:
         raise MarioError(f"{path} is damaged ({str(error).splitlines()[0][:200]}); build the graph again") from None
     if len(found) != card.nodes:
-        raise MarioError(f"{path} has {len(found):,} ids, but {card.folder.name} has {card.nodes:,} nodes; build it again")
+        raise MarioError(
+            f"{path} has {len(found):,} ids, but {card.folder.name} has {card.nodes:,} nodes; build it again"
+        )
     return found
 
 

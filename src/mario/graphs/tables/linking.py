@@ -83,8 +83,8 @@ def add_edges(
                 if absent.any() and not drop_dangling:
                     at = int(np.flatnonzero(absent)[0])
                     raise MarioError(
-                        f"{part.where(row + at, name)}: no node has the id {_short(keys[at].as_py())}; {hint}add the node, "
-                        "remove the edge, or leave out all such edges with --drop-dangling"
+                        f"{part.where(row + at, name)}: no node has the id {_short(keys[at].as_py())}; {hint}add the "
+                        "node, remove the edge, or leave out all such edges with --drop-dangling"
                     )
                 known &= ~absent
                 both.append(found)
@@ -110,7 +110,9 @@ def nodes_of_edges(parts: Sequence[Part], ends: Ends, meter: Meter, path: Any) -
     known, fresh, pending = pa.array([], key), [], 0
     for part in parts:
         row = 0
-        kinds = {name: part.schema.field(name).type if part.typed else pa.string() for name in (ends.source, ends.target)}
+        kinds = {
+            name: part.schema.field(name).type if part.typed else pa.string() for name in (ends.source, ends.target)
+        }
         for batch in _batches(part, kinds, meter):
             columns = [_keys(part, batch.column(name), name, row, key) for name in kinds]
             both = pa.concat_arrays(columns).take(pa.array(np.arange(2 * batch.num_rows).reshape(2, -1).T.reshape(-1)))
@@ -141,7 +143,7 @@ def _batches(part: Part, kinds: Mapping[str, pa.DataType], meter: Meter) -> Iter
 
 
 def _keys(part: Part, array: pa.Array, name: str, row: int, kind: pa.DataType) -> pa.Array:
-    array = empty_to_null(array)
+    array = array if part.typed else empty_to_null(array)
     if pa.types.is_floating(array.type):
         array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
     if array.null_count:
@@ -155,8 +157,8 @@ def _keys(part: Part, array: pa.Array, name: str, row: int, kind: pa.DataType) -
                 as_keys(pa.array([value.as_py()], array.type), kind)
             except pa.ArrowException:
                 raise MarioError(
-                    f"{part.where(row + at, name)}: {_short(value.as_py())} is no id, as the ids of the nodes are {kind}; "
-                    "write ids in one type"
+                    f"{part.where(row + at, name)}: {_short(value.as_py())} is no id like those of the nodes, which "
+                    f"are {kind}; write ids in one type"
                 ) from None
         raise
 
@@ -165,7 +167,9 @@ def _weights(part: Part, array: pa.Array, name: str, row: int) -> NDArray[np.flo
     try:
         found = array.cast(pa.float64(), safe=False)
     except pa.ArrowException:
-        raise MarioError(f"{part.name}, column {name}: {array.type} cannot be weights; name another with --weight") from None
+        raise MarioError(
+            f"{part.name}, column {name}: {array.type} cannot be weights; name another with --weight"
+        ) from None
     values = np.asarray(found.to_numpy(zero_copy_only=False), np.float64)
     wrong = ~np.isfinite(values) | (values < 0) | (values > float(np.finfo(np.float32).max))
     if wrong.any():

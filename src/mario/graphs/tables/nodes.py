@@ -25,7 +25,8 @@ GRAPH = "\x00graph"
 """The name that the graph of each row has among the domains until its column is named."""
 _SHOWN = 60
 _DATES = (
-    "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%Y%m%d", "%Y-%m",
+    "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%Y%m%d",
+    "%Y-%m",
 )  # fmt: skip
 """Forms of dates that are unambiguous. All values of a column must have the same one."""
 
@@ -215,9 +216,7 @@ class _Reading:
         self.lists = Lists(lists) if lists else None
         self.known = classes
         self.labels = Codes(classes or (), MOST_CLASSES)
-        self.domains = {
-            name: Codes(values.get(name, ())) for name, role in roles.items() if role == "domain"
-        }
+        self.domains = {name: Codes(values.get(name, ())) for name, role in roles.items() if role == "domain"}
         self.graphs = Codes(values.get(GRAPH, ()))
         self.times: list[NDArray[np.int64]] = []
         self.date_form: list[str] = []
@@ -274,7 +273,7 @@ class _Reading:
             nodes.times = np.concatenate(self.times)
 
     def _ids(self, part: Part, batch: pa.RecordBatch, row: int) -> pa.Array:
-        array = empty_to_null(batch.column(self.id))
+        array = batch.column(self.id) if part.typed else empty_to_null(batch.column(self.id))
         if pa.types.is_floating(array.type):
             array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
         if array.null_count:
@@ -287,7 +286,8 @@ class _Reading:
         for name in self.missing:
             if name not in batch.schema.names:
                 continue
-            array = empty_to_null(plain(batch.column(name), name))
+            array = plain(batch.column(name), name)
+            array = array if part.typed else empty_to_null(array)
             self.missing[name] += array.null_count
             if name in self.features:
                 made[name] = batch.column(name)
@@ -323,7 +323,9 @@ class _Reading:
         elif pa.types.is_floating(kind):
             numbers = np.asarray(array.to_numpy(zero_copy_only=False), np.float64)
             missing = ~np.isfinite(numbers)
-            found = pa.array(np.where(missing, 0, np.clip(np.floor(np.where(missing, 0, numbers)), -9e18, 9e18)).astype(np.int64))
+            found = pa.array(
+                np.where(missing, 0, np.clip(np.floor(np.where(missing, 0, numbers)), -9e18, 9e18)).astype(np.int64)
+            )
         elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
             found = self._dates(part, array, row)
         else:
@@ -346,8 +348,8 @@ class _Reading:
         wrong = pc.and_(pc.is_null(found), pc.is_valid(array))
         at = int(np.flatnonzero(np.asarray(wrong.to_numpy(zero_copy_only=False)))[0])
         raise MarioError(
-            f"{part.where(row + at, self.time)}: {_short(array[at].as_py())} is no date in the form of the other rows; write "
-            "all dates as 2017-06-30 or 2017-06-30 12:00:00, or --drop the column"
+            f"{part.where(row + at, self.time)}: {_short(array[at].as_py())} is no date in the form of the other rows; "
+            "write all dates as 2017-06-30 or 2017-06-30 12:00:00, or --drop the column"
         )
 
 
@@ -428,7 +430,8 @@ def _common(column: Column, found: Sequence[tuple[Part, pa.DataType]]) -> pa.Dat
             return pa.string()
         first, other = found[0], next(one for one in found if plain_type(one[1]) != plain_type(found[0][1]))
         raise MarioError(
-            f"column {column.name} is {first[1]} in {first[0].name} and {other[1]} in {other[0].name}; write it in one type"
+            f"column {column.name} is {first[1]} in {first[0].name} and {other[1]} in {other[0].name}; write it in one "
+            "type"
         ) from None
     return pa.string() if pa.types.is_null(kind) else kind
 

@@ -167,7 +167,7 @@ def total_bytes(files: Iterable[TableFile]) -> int:
 def checksum(path: Path) -> str:
     """The SHA-256 of a file."""
     with open_file(path) as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+        return hashlib.file_digest(opened, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 class _Raw(io.RawIOBase):
@@ -244,7 +244,7 @@ def _decompress(compression: str, raw: _Raw) -> Any:
     if compression == "gzip":
         return gzip.GzipFile(fileobj=raw, mode="rb")  # type: ignore[arg-type]
     if compression == "bzip2":
-        return bz2.BZ2File(raw, "rb")  # type: ignore[arg-type]
+        return bz2.BZ2File(raw, "rb")
     if compression == "xz":
         return lzma.LZMAFile(raw, "rb")  # type: ignore[arg-type]
     import pyarrow as pa
