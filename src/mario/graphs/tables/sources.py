@@ -242,7 +242,7 @@ class _Unpacked(io.RawIOBase):
 
 def _decompress(compression: str, raw: _Raw) -> Any:
     if compression == "gzip":
-        return gzip.GzipFile(fileobj=raw, mode="rb")  # type: ignore[arg-type]
+        return gzip.GzipFile(fileobj=raw, mode="rb")
     if compression == "bzip2":
         return bz2.BZ2File(raw, "rb")
     if compression == "xz":
