@@ -23,11 +23,12 @@ NULLS = ("dealt", "dealt, three", "regions", "communities", "graphs", "new graph
 PLANTED = ("mean", "spread", "category", "rare category", "degree", "label rate", "missing label", "homophily")
 
 
-def graph(draws: np.random.Generator, nodes: int, communities: int = 12, smooth: int = 2) -> Data:
+def graph(draws: np.random.Generator, nodes: int, communities: int | None = None, smooth: int = 2) -> Data:
     """Communities with links among their own; classes and features that neighbors and communities share.
 
     Columns: four of numbers (two of them smooth over the graph), a skewed one, a binary one and a category of four.
     """
+    communities = communities or round(nodes / 30)
     community = draws.integers(communities, size=nodes)
     y = np.where(draws.random(nodes) < 0.75, community % 3, draws.integers(3, size=nodes))
     order = np.argsort(community, kind="stable")
@@ -80,13 +81,13 @@ def null(kind: str, draws: np.random.Generator) -> tuple[Data, Data | None]:
         data.place_of = torch.zeros(nodes, dtype=torch.long)
         return data, graph(draws, int(draws.integers(250, 600)))
     else:
-        data = graph(draws, nodes, communities=30 if kind == "communities" else 12)
+        data = graph(draws, nodes)
         if kind == "dealt":
             place = draws.random(nodes) < 0.4
         elif kind == "dealt, three":
             place = draws.choice(3, size=nodes, p=[0.6, 0.3, 0.1])
         elif kind == "communities":
-            place = draws.permutation(30)[data.community.numpy()] % 2
+            place = draws.permutation(int(data.community.max()) + 1)[data.community.numpy()] % 2
         else:  # a smooth field of its own, cut in two
             field = draws.normal(size=nodes)
             source, target = data.edge_index.numpy()
