@@ -89,7 +89,7 @@ def _source(data: Data, source: str, folder: Path | None, domain: str | None, ca
         source=source,
         folder=folder,
         domain=domain or str(data.get("domain") or ""),
-        domains=_domain_names(data, source),
+        domains=domain_names(data, source),
         class_names=names,
         case={key: value for key, value in case.items() if value is not None},
     )
@@ -110,7 +110,8 @@ def _with_domain(data: Data, domain: str | None) -> Data:
     return data
 
 
-def _domain_names(data: Data, source: str) -> tuple[str, ...]:
+def domain_names(data: Data, source: str) -> tuple[str, ...]:
+    """The name of each domain of a split graph, by its number; ``source`` is a dataset's name, a path or ``data``."""
     ids = data.get("domain_id")
     if ids is None or not len(ids):
         return ()
