@@ -51,7 +51,18 @@ def graph(draws: np.random.Generator, nodes: int, communities: int | None = None
     flag = draws.random(nodes) < 0.3
     category = draws.choice(4, size=nodes, p=[0.5, 0.3, 0.15, 0.05])
     x = np.column_stack([noise, skewed, flag, np.eye(4)[category]])
-    names = ["smooth_a", "smooth_b", "income", "height", "amount", "member", "color=red", "color=blue", "color=green", "color=gray"]
+    names = [
+        "smooth_a",
+        "smooth_b",
+        "income",
+        "height",
+        "amount",
+        "member",
+        "color=red",
+        "color=blue",
+        "color=green",
+        "color=gray",
+    ]
     found = Data(x=torch.tensor(x, dtype=torch.float32), edge_index=edges, y=torch.tensor(y))
     found.feature_names = names
     found.community = torch.tensor(community)
@@ -165,7 +176,15 @@ def main() -> None:
         found = audit(data, new, draw)
         least = min([one.p for one in found.columns] + [one.p for one in found.readings])
         who = [one.column for one in found.shifts] + [one.what for one in found.readings if one.found]
-        row = {"draw": draw, "null": kind, "alarm": found.found, "p": least, "who": who, "scheme": found.scheme, "units": found.units}
+        row = {
+            "draw": draw,
+            "null": kind,
+            "alarm": found.found,
+            "p": least,
+            "who": who,
+            "scheme": found.scheme,
+            "units": found.units,
+        }
         if not asked.no_planted:
             possible = PLANTED[:5] if new is not None else PLANTED
             planted = possible[draw // len(asked.only) % len(possible)]
@@ -173,8 +192,14 @@ def main() -> None:
             after = audit(data, new, draw)
             named = [one.column for one in after.shifts]
             first = max(after.columns, key=lambda one: one.z)
-            row |= {"planted": planted, "found": column in named, "first": first.column == column, "named": named,
-                    "any": after.found, "p planted": min(one.p for one in after.columns if one.column == column)}
+            row |= {
+                "planted": planted,
+                "found": column in named,
+                "first": first.column == column,
+                "named": named,
+                "any": after.found,
+                "p planted": min(one.p for one in after.columns if one.column == column),
+            }
         rows.append(row)
         print(json.dumps(row), flush=True)
         if asked.out:
@@ -183,11 +208,16 @@ def main() -> None:
     print(f"{alarms} false alarms in {len(rows)} draws, {time.monotonic() - began:.0f} s")
     for kind in asked.only:
         of = [row for row in rows if row["null"] == kind]
-        print(f"  {kind}: {sum(row['alarm'] for row in of)} of {len(of)}; p < 0.05: {sum(row['p'] <= 0.05 for row in of)}")
+        print(
+            f"  {kind}: {sum(row['alarm'] for row in of)} of {len(of)}; p < 0.05: {sum(row['p'] <= 0.05 for row in of)}"
+        )
     for kind in PLANTED:
         of = [row for row in rows if row.get("planted") == kind]
         if of:
-            print(f"  planted {kind}: found {sum(row['found'] for row in of)}, first {sum(row['first'] for row in of)} of {len(of)}")
+            print(
+                f"  planted {kind}: found {sum(row['found'] for row in of)}, "
+                f"first {sum(row['first'] for row in of)} of {len(of)}"
+            )
 
 
 if __name__ == "__main__":

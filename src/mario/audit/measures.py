@@ -16,11 +16,15 @@ _VALUES = 12  # different values up to which each is an event
 
 @dataclasses.dataclass(frozen=True)
 class Feature:
-    """A column of the tables, or of ``x``: its name, and which columns of ``x`` it became."""
+    """A column of the tables, or of ``x``: its name, which columns of ``x`` it became, and the names of these.
+
+    ``kind`` is ``feature``, or ``missing`` for one that says whether a value is there.
+    """
 
     name: str
     columns: tuple[int, ...]
     labels: tuple[str, ...] = ()
+    kind: str = "feature"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,7 +33,7 @@ class Measures:
 
     Attributes:
         names: Of each column.
-        kinds: What each is: ``feature``, ``degree``, ``homophily``, ``label``, ``labeled`` and so on.
+        kinds: What each is: ``feature``, ``structure``, ``label`` or ``missing``.
         events: What may happen, in words; those of a column are beside each other.
         owner: The column of each event.
         happened: [nodes, events], 1 where it did.
@@ -85,9 +89,7 @@ class Builder:
         if len(there) < 2:
             return
         there = there[1:] if len(there) == 2 else there
-        self._add(
-            name, kind, [f"{name} = {labels[code]}" for code in there], codes[:, None] == there, missing, None
-        )
+        self._add(name, kind, [f"{name} = {labels[code]}" for code in there], codes[:, None] == there, missing, None)
 
     def yes(self, name: str, kind: str, happened: Array) -> None:
         """Something that is so or is not; the name is the event."""
@@ -107,7 +109,8 @@ class Builder:
                 label = feature.labels[place] if place < len(feature.labels) else feature.name
                 if len(cuts) == 1:
                     # Of two values the higher one is the event.
-                    events.append(f"{label} > {cuts[0]:.4g}")
+                    plain = "=" in label or feature.kind == "missing"
+                    events.append(label if plain and cuts[0] == 0 else f"{label} > {cuts[0]:.4g}")
                     parts.append(sparse.csc_matrix((found > cuts[0]).astype(np.float32)[:, None]))
                 else:
                     events += [f"{label} ≤ {cut:.4g}" for cut in cuts]
@@ -115,7 +118,7 @@ class Builder:
                 values = found if len(feature.columns) == 1 else None
             if events:
                 none = np.zeros(self.nodes, dtype=bool)
-                self._add(feature.name, "feature", events, sparse.hstack(parts, "csc"), none, values)
+                self._add(feature.name, feature.kind, events, sparse.hstack(parts, "csc"), none, values)
 
     def build(self) -> Measures:
         """All columns together."""
@@ -161,7 +164,7 @@ def cuts_of(values: Array) -> Array:
     found = np.unique(values)
     if len(found) > _VALUES:
         found = np.unique(np.quantile(values, np.linspace(0, 1, CUTS + 1)[1:], method="inverted_cdf"))
-    kept = found[found < values.max()]
+    kept: Array = found[found < values.max()]
     return kept
 
 

@@ -5,6 +5,9 @@ from torch_geometric.data import Data
 from mario.audit.measures import Feature
 from mario.embedder.sources import Source
 
+MISSING = " is missing"
+"""What the name of a feature ends with that says whether a value is there."""
+
 
 def features_of(data: Data, source: Source | None = None) -> list[Feature]:
     """The columns of the tables of a graph of one's own; else ``feature_names`` of ``data``, else ``x_0`` and so on.
@@ -15,28 +18,36 @@ def features_of(data: Data, source: Source | None = None) -> list[Feature]:
         ['x_0', 'x_1']
     """
     width = int(data.x.size(1))
-    found = [] if source is None or source.folder is None else _of_card(source, width)
-    if found:
+    found = [] if source is None or source.folder is None else _of_plan(source)
+    if found and sum(len(feature.columns) for feature in found) == width:
         return found
     named = data.get("feature_names")
     right = isinstance(named, list | tuple) and len(named) == width
     names = [str(name) for name in named] if right and named is not None else [f"x_{place}" for place in range(width)]
-    return [Feature(name, (place,)) for place, name in enumerate(names)]
+    return [Feature(name, (place,), (name,), _kind(name)) for place, name in enumerate(names)]
 
 
-def _of_card(source: Source, width: int) -> list[Feature]:
-    """The columns that the card names, if their widths add up to that of ``x``; nothing otherwise."""
+def _of_plan(source: Source) -> list[Feature]:
+    """The columns of the fitted plan of a graph's folder; whether values are missing is a column of its own."""
     from mario.graphs.card import read_card
 
     assert source.folder is not None
     card = read_card(source.folder)
-    wide = [one for one in card.columns.values() if one.features and one.table == "nodes"]
-    if sum(one.features for one in wide) != width:
+    if card.plan is None:
         return []
+    from mario.graphs.tables.features import FeaturePlan
+
     found, start = [], 0
-    for one in wide:
-        columns = tuple(range(start, start + one.features))
-        labels = (one.name,) if one.features == 1 else tuple(f"{one.name} {place}" for place in range(one.features))
-        found.append(Feature(one.name, columns, labels))
-        start += one.features
+    for part in FeaturePlan.load(card.folder / card.plan).parts:
+        places = {start + place: name for place, name in enumerate(part.names)}
+        start += len(places)
+        gaps = {place: name for place, name in places.items() if name == f"{part.column}{MISSING}"}
+        found += [Feature(name, (place,), (name,), "missing") for place, name in gaps.items()]
+        kept = {place: name for place, name in places.items() if place not in gaps}
+        if kept:
+            found.append(Feature(part.column, tuple(kept), tuple(kept.values())))
     return found
+
+
+def _kind(name: str) -> str:
+    return "missing" if name.endswith(MISSING) else "feature"

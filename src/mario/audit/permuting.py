@@ -47,7 +47,7 @@ def run_tests(
     """Compare each domain with the others in every column, and let classifiers read the domain.
 
     Under the null hypothesis units are exchangeable between domains, so dealing the domains to units again gives data
-    as likely as those at hand. Every statistic is standardized by its mean and deviation over all dealings; p is the
+    as likely as these. Every statistic is standardized by its mean and deviation over all dealings; p is the
     share of dealings whose largest one is as large. That keeps the chance of any false alarm at p, whatever depends on
     what.
 
@@ -100,7 +100,9 @@ class _Columns:
     def __init__(self, measures: Measures, unit: Array, count: int) -> None:
         from scipy import sparse
 
-        onto = sparse.csr_matrix((np.ones(len(unit), dtype=np.float32), (unit, np.arange(len(unit)))), (count, len(unit)))
+        onto = sparse.csr_matrix(
+            (np.ones(len(unit), dtype=np.float32), (unit, np.arange(len(unit)))), (count, len(unit))
+        )
         self.happened = np.asarray((onto @ measures.happened).todense(), dtype=np.float32)
         self.known = np.asarray(onto @ measures.known, dtype=np.float32)
         self.of = measures.known_of[measures.owner]

@@ -109,4 +109,5 @@ def _covariance(rows: Array) -> Array:
     found = rows.T @ rows / len(rows)
     mean = float(np.trace(found)) / width
     share = max(float(ledoit_wolf_shrinkage(rows, assume_centered=True)), 1e-3)
-    return (1 - share) * found + share * max(mean, 1e-12) * np.eye(width)
+    shrunk: Array = (1 - share) * found + share * max(mean, 1e-12) * np.eye(width)
+    return shrunk

@@ -36,6 +36,7 @@ class Sample:
         structure: Numbers of the place in the graph, by name.
         degree, homophily: The number of neighbors, and the share of labeled neighbors of the same class (NaN without).
         label: The class, -1 without a label that may be read.
+        labeled: Whether there is a label, to be read or not.
         domain: The domain, -1 if it is unknown.
         small: Whether a node is in a connected component of fewer than ten nodes.
         unit: The unit that a node is exchanged with: see :mod:`mario.audit.units`.
@@ -51,6 +52,7 @@ class Sample:
     degree: Array
     homophily: Array
     label: Array
+    labeled: Array
     domain: Array
     small: Array
     unit: Array
@@ -88,6 +90,9 @@ def sample(data: Data, domain: Array | None, size: float, *, keep: float = 1.0, 
     known = labeled_rows(data)
     if known is not None and "batch" not in data:
         label = np.where(known.cpu().numpy(), data.y.cpu().numpy(), -1)
+    labeled = np.zeros(count, dtype=bool)
+    if "batch" not in data and data.get("y") is not None:
+        labeled = data.y.cpu().numpy() >= 0
     structure = _structure(adjacency)
     features = Block(data.x).rows(torch.from_numpy(nodes))
     return Sample(
@@ -98,6 +103,7 @@ def sample(data: Data, domain: Array | None, size: float, *, keep: float = 1.0, 
         degree=np.diff(adjacency.indptr)[nodes].astype(np.float64),
         homophily=_homophily(adjacency, label)[nodes],
         label=label[nodes],
+        labeled=labeled[nodes],
         domain=codes[nodes],
         small=(np.bincount(component) < _SMALL)[component[nodes]],
         unit=unit[nodes],
@@ -145,7 +151,7 @@ def _structure(adjacency: sparse.csr_matrix) -> dict[str, Array]:
     found = {"degree": np.log1p(degree), "degree of neighbors": np.log1p(mean)}
     spread = adjacency @ degree**2 / least - mean**2
     found["spread of degrees of neighbors"] = np.log1p(np.sqrt(np.maximum(spread, 0)))
-    if (degree**2).sum() <= _TRIANGLES:
+    if float(np.square(degree).sum()) <= _TRIANGLES:
         triangles = np.asarray((adjacency @ adjacency).multiply(adjacency).sum(1)).ravel()
         pairs = degree * (degree - 1)
         found["clustering"] = np.divide(triangles, pairs, out=np.zeros_like(degree), where=pairs > 0)
@@ -166,7 +172,8 @@ def _homophily(adjacency: sparse.csr_matrix, label: Array) -> Array:
 
 def _hops(x: torch.Tensor, adjacency: sparse.csr_matrix, nodes: Array) -> Array:
     """The features of nodes, and the means over one and two hops, side by side."""
-    signs = np.random.default_rng(x.size(1)).choice(np.float32([-1, 1]), (x.size(1), _WIDTH)) / np.float32(_WIDTH**0.5)
+    signs = np.random.default_rng(x.size(1)).choice(np.array([-1, 1], np.float32), (x.size(1), _WIDTH))
+    signs /= np.float32(_WIDTH**0.5)
 
     def rows(some: Array) -> Array:
         block = Block(x).rows(torch.from_numpy(some.astype(np.int64)))
@@ -190,4 +197,5 @@ def _hops(x: torch.Tensor, adjacency: sparse.csr_matrix, nodes: Array) -> Array:
 
 def _means(adjacency: sparse.csr_matrix, rows: Array) -> Array:
     count = np.maximum(np.diff(adjacency.indptr), 1).astype(np.float32)
-    return np.asarray(adjacency @ rows) / count[:, None]
+    found: Array = np.asarray(adjacency @ rows) / count[:, None]
+    return found

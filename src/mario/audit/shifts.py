@@ -18,7 +18,7 @@ from mario.audit.sample import EDGES, Sample, sample
 from mario.audit.units import unit_size
 from mario.embedder.sources import Source
 from mario.errors import MarioError
-from mario.methods.readability import MOST, binned
+from mario.methods.readability import binned
 
 Array = np.ndarray[Any, Any]
 
@@ -291,7 +291,7 @@ def _compare(
         units=int(unit.max()) + 1,
         draws=draws,
         left_out=tuple(left_out),
-        skipped=len(features) - measures.kinds.count("feature"),
+        skipped=len(features) - sum(kind in ("feature", "missing") for kind in measures.kinds),
         unseen=_unseen(x, side, features) if what == "new graph" else (),
         class_names=source.class_names,
     )
@@ -311,7 +311,7 @@ def _narrow(x: Any) -> Array:
     """The features, or random sums of them if they are many."""
     if x.shape[1] <= _WIDE:
         return np.asarray(x.todense() if sparse.issparse(x) else x)
-    signs = np.random.default_rng(x.shape[1]).choice(np.float32([-1, 1]), (x.shape[1], _WIDE))
+    signs = np.random.default_rng(x.shape[1]).choice(np.array([-1, 1], np.float32), (x.shape[1], _WIDE))
     return np.asarray(x @ signs)
 
 
@@ -332,7 +332,7 @@ def _measures(
     label = np.concatenate([part.label for part in parts])
     if len(parts) == 1:
         builder.categories("label", "label", label, class_names or [str(one) for one in range(label.max() + 1)])
-        builder.yes("has a label", "label", label >= 0)
+        builder.yes("has a label", "label", parts[0].labeled)
     return builder.build()
 
 
@@ -373,7 +373,9 @@ def _rows(measures: Measures, tested: Tested, names: Sequence[str], side: Array)
     return tuple(sorted(found, key=lambda one: (not one.found, -one.size if one.found else -one.z, one.column)))
 
 
-def _facts(name: str, place: int, parts: Sequence[Sample], side: Array, distance: tuple[float, float] | None) -> DomainFacts:
+def _facts(
+    name: str, place: int, parts: Sequence[Sample], side: Array, distance: tuple[float, float] | None
+) -> DomainFacts:
     """A domain of one graph, or one of two graphs."""
     part, code = (parts[0], place) if len(parts) == 1 else (parts[place], 0)
     here = part.domain == code

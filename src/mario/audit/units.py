@@ -32,9 +32,7 @@ def unit_size(counts: Array) -> float:
     return float(max(wanted, counts.sum() / _MOST, _SMALLEST))
 
 
-def units_of(
-    adjacency: sparse.csr_matrix, domain: Array, size: float, draws: np.random.Generator
-) -> tuple[Array, str]:
+def units_of(adjacency: sparse.csr_matrix, domain: Array, size: float, draws: np.random.Generator) -> tuple[Array, str]:
     """The unit of each node, -1 where the domain is; and whether units are ``nodes`` drawn at random or ``blocks``.
 
     A block is a community within a domain. If there are very many, they are put together to about ``size`` nodes.
@@ -72,7 +70,7 @@ def dealt_at_random(adjacency: sparse.csr_matrix, domain: Array) -> bool:
     # Two edges that share a node: both within domains with probability p3.
     touching = float((degree * (degree - 1)).sum())
     variance = edges * p2 * (1 - p2) + touching * (p3 - p2**2)
-    return same - edges * p2 <= _BEYOND * np.sqrt(max(variance, 1e-12))
+    return bool(same - edges * p2 <= _BEYOND * np.sqrt(max(variance, 1e-12)))
 
 
 def group_of(member: Array, domain: Array, size: float, draws: np.random.Generator) -> Array:
