@@ -80,7 +80,7 @@ def read_source(
 def _source(data: Data, source: str, folder: Path | None, domain: str | None, case: dict[str, Any]) -> Source:
     check_graph(data)
     classes = 0 if labeled_rows(data, ("train",)) is None else int(data.get("num_classes") or data.y.max() + 1)
-    names = tuple(str(name) for name in data.get("class_names") or range(classes))
+    names = tuple(str(name) for name in data.get("class_names") or range(classes)) if classes else ()
     if len(names) != classes:
         raise MarioError(f"class_names must have a name for each of {classes} classes, got {len(names)}")
     return Source(

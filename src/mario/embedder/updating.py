@@ -120,8 +120,8 @@ def update(
         raise MarioError(f"steps must be at least 1, lr from 0 to 10 and keep from 0 on; got {steps}, {lr} and {keep}")
     about = folder.about
     model, before = folder.model(device), folder.model(device)
-    new = make_ready(about, graph, root=root)
-    old = None if replay is None else _old(about, replay, root)
+    new = make_ready(about, graph, root=root, plan=folder.plan)
+    old = None if replay is None else _old(folder, replay, root)
     same = None if old is not None else shared(folder, new)
     known = None if same is None else same >= 0
     took = _train(
@@ -187,8 +187,8 @@ def shared(folder: ModelFolder, new: Ready) -> Tensor | None:
     return torch.from_numpy(np.asarray(found).astype(np.int64))
 
 
-def _old(about: About, replay: Given, root: Path | None) -> Ready:
-    old = make_ready(about, replay, root=root)
+def _old(folder: ModelFolder, replay: Given, root: Path | None) -> Ready:
+    old = make_ready(folder.about, replay, root=root, plan=folder.plan)
     if old.new_domains:
         name = next(iter(old.new_domains))
         raise MarioError(f"{old.name} has the domain {name!r}, which the model was not fitted on: it is not its graph")

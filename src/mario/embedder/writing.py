@@ -33,6 +33,7 @@ from mario.embedder.folder import (
     file_facts,
 )
 from mario.embedder.heads import fit_head
+from mario.embedder.reading import plan_digest
 from mario.embedder.sources import Source
 from mario.embedder.updating import Updated
 from mario.evaluation import BlockClassifier
@@ -212,7 +213,7 @@ def _about(fitted: Fitted, source: Source, blocks: BlockMatrix, head: BlockClass
             name=source.name,
             source=source.source,
             fingerprint=fingerprint(data),
-            plan="",
+            plan=_plan(source),
             nodes=fitted.plan.facts.nodes,
             edges=fitted.plan.facts.edges,
             features=fitted.plan.facts.features,
@@ -227,6 +228,12 @@ def _about(fitted: Fitted, source: Source, blocks: BlockMatrix, head: BlockClass
         seconds=round(fitted.seconds, 1),
         asked=None,
     )
+
+
+def _plan(source: Source) -> str:
+    """The digest of the feature plan of the graph."""
+    named = None if source.folder is None else read_card(source.folder).plan
+    return "" if named is None or source.folder is None else plan_digest(source.folder / named)
 
 
 def _label(source: Source) -> str:
