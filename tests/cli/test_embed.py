@@ -1,5 +1,6 @@
 """``mario embed`` and ``mario predict`` as a person types them."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -94,3 +95,80 @@ def test_a_model_that_was_changed_is_refused(home: Path, tmp_path: Path) -> None
         assert name in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
         (tmp_path / name).write_bytes(whole)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables of two months, graphs of them, and a model of the first."""
+    home = tmp_path_factory.mktemp("shop")
+    for month, seed, columns in (("jan", 1, ""), ("feb", 2, "reversed"), ("mar", 3, "no age"), ("apr", 4, "color")):
+        _write_tables(home, month, seed, columns)
+    roles = ["--id", "user", "--label", "churned", "--domain", "region"]
+    for out, month, more in (
+        ("jan", "jan", roles),
+        ("feb", "feb", ["--like", "jan"]),
+        ("mar", "mar", roles),
+        ("apr", "apr", roles),
+    ):
+        files = ["--nodes", f"{month}.csv", "--edges", f"{month}_edges.csv"]
+        done = mario("graph", "build", *files, *more, "-o", out, "-q", cwd=home)
+        assert done.returncode == 0, done.stderr
+    done = mario("fit", "./jan", "-o", "model", "-q", "--set", "rule=gate", "--set", "steps=2", cwd=home)
+    assert done.returncode == 0, done.stderr
+    return home
+
+
+def _write_tables(home: Path, month: str, seed: int, columns: str) -> None:
+    draws = np.random.default_rng(seed)
+    regions = ["north", "south", "east", *(["west"] if seed > 1 else [])]
+    rows = []
+    for i in range(120):
+        churned = int(draws.integers(2))
+        row = {
+            "user": f"{month}-{i}",
+            "region": regions[i % len(regions)],
+            "age": round(float(draws.normal(30 + 10 * churned, 5)), 1),
+            "plan": "abc"[draws.integers(2) + churned],
+            "churned": ["no", "yes"][churned],
+        }
+        rows.append({**row, "color": "red"} if columns == "color" else row)
+    names = [name for name in rows[0] if not (columns == "no age" and name == "age")]
+    names = names[::-1] if columns == "reversed" else names
+    with open(home / f"{month}.csv", "w", newline="") as file:
+        out = csv.DictWriter(file, names, extrasaction="ignore")
+        out.writeheader()
+        out.writerows(rows)
+    ends = draws.integers(120, size=(300, 2))
+    lines = "".join(f"{month}-{a},{month}-{b}\n" for a, b in ends)
+    (home / f"{month}_edges.csv").write_text("source,target\n" + lines)
+
+
+def test_the_model_of_tables_keeps_their_transforms_and_ids(shop: Path) -> None:
+    folder = ModelFolder.read(shop / "model")
+    assert folder.has_plan
+    assert folder.ids().values(0, 2) == ["jan-0", "jan-1"]
+    assert folder.about.graph.label == "churned"
+    assert folder.about.graph.domains == ("east", "north", "south")
+    assert folder.about.class_names == ("no", "yes")
+
+
+def test_next_month_with_columns_in_another_order_and_a_new_region(shop: Path, tmp_path: Path) -> None:
+    done = mario("predict", "model", "./feb", "-o", str(tmp_path / "p.csv"), cwd=shop)
+    assert done.returncode == 0, done.stderr
+    with open(tmp_path / "p.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["id", "churned", "probability", "p_no", "p_yes"]
+    assert [row["id"] for row in rows] == [f"feb-{i}" for i in range(120)]
+    assert {row["churned"] for row in rows} == {"no", "yes"}
+
+
+def test_a_graph_with_transforms_of_its_own(shop: Path, tmp_path: Path) -> None:
+    done = mario("embed", "model", "./apr", "-o", str(tmp_path / "z.npy"), cwd=shop)
+    assert done.returncode == 0, done.stderr
+    assert "the features of apr were fitted to its own data" in done.stdout
+    assert "the column 'color' of apr is not used" in done.stdout
+    done = mario("embed", "model", "./mar", "-o", str(tmp_path / "gone.npy"), cwd=shop)
+    assert done.returncode == 2
+    assert "lacks the column 'age', which the model was fitted on" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "gone.npy").exists()
