@@ -131,7 +131,7 @@ def _write_tables(home: Path, month: str, seed: int, columns: str) -> None:
             "plan": "abc"[draws.integers(2) + churned],
             "churned": ["no", "yes"][churned],
         }
-        rows.append({**row, "color": "red"} if columns == "color" else row)
+        rows.append({**row, "color": ["red", "blue"][i % 2]} if columns == "color" else row)
     names = [name for name in rows[0] if not (columns == "no age" and name == "age")]
     names = names[::-1] if columns == "reversed" else names
     with open(home / f"{month}.csv", "w", newline="") as file:
