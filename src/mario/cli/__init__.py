@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mario.cli import data, demo, fit, methods, report, reproduce, run, tune
+from mario.cli import data, demo, fit, graph, methods, report, reproduce, run, tune
 from mario.errors import MarioError, RunFailedError, out_of_memory
 from mario.lab.process import return_freed_memory
 
@@ -29,6 +29,7 @@ app.command(short_help="Run tables and figures of the paper.")(reproduce.reprodu
 app.command(short_help="Write a page about finished runs.")(report.report)
 app.command(short_help="List all methods, or all settings of one.")(methods.methods)
 app.add_typer(data.app, name="data")
+app.add_typer(graph.app, name="graph")
 
 
 def _print_version(wanted: bool) -> None:

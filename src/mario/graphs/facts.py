@@ -119,6 +119,13 @@ def split_facts(data: Data) -> SplitFacts:
     return dataclasses.replace(facts, warnings=tuple(_warnings(facts, int((y >= 0).sum()))))
 
 
+def remarks(data: Data) -> list[str]:
+    """What to say of a graph of one's own before it is trained on: what its default split is, and warnings."""
+    if "split_note" not in data or "train_mask" not in data:
+        return []
+    return [*([data.split_note] if data.split_note else []), *split_facts(data).warnings]
+
+
 def _part(name: str, here: np.ndarray, y: np.ndarray, domain: np.ndarray) -> PartFacts:
     labeled = here & (y >= 0)
     return PartFacts(

@@ -28,6 +28,7 @@ from mario.evaluation import (
 from mario.files import write_json
 from mario.from_json import from_json
 from mario.graphs.fingerprint import fingerprint
+from mario.graphs.labels import labeled_parts
 from mario.lab import anonymous
 from mario.lab.presets import Evaluation, split_settings
 from mario.lab.result import CurvePoint, RunResult, Scores
@@ -128,6 +129,8 @@ class _Judge:
     def __call__(self, step: int) -> dict[str, Any]:
         if step not in self.ahead:
             self.model.settle(self.data)
+        if "train_mask" not in labeled_parts(self.data):  # nothing can be scored
+            return self.invariance()
         if self.model.trains:
             seed = probe_seed(self.spec, step)
             return evaluate(self.model, self.data, probe=self.probe, seed=seed) | self.invariance()
