@@ -123,7 +123,7 @@ def remarks(data: Data) -> list[str]:
     """What to say of a graph of one's own before it is trained on: what its default split is, and warnings."""
     if "split_note" not in data or "train_mask" not in data:
         return []
-    return [*([data.split_note] if data.split_note else []), *split_facts(data).warnings]
+    return [*([data.split_note] if data.split_note else []), *(f"warning: {one}" for one in split_facts(data).warnings)]
 
 
 def _part(name: str, here: np.ndarray, y: np.ndarray, domain: np.ndarray) -> PartFacts:
@@ -211,11 +211,6 @@ def _warnings(facts: SplitFacts, labels: int) -> list[str]:
         found.append(
             f"{100 * facts.to_later:.0f} % of the edges of training nodes go to later ones, which training sees: "
             "--setting inductive hides them"
-        )
-    elif facts.between > _MUCH and facts.setting == "transductive":
-        found.append(
-            f"{100 * facts.between:.0f} % of the edges are between train and ood_test, which training sees: --setting "
-            "inductive hides them"
         )
     return found
 

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 import mario
 from mario import ranks
+from mario.datasets import CATALOG
 from mario.errors import MarioError
 from mario.evaluation import (
     LiblinearProbe,
@@ -186,9 +187,11 @@ def _prepare_folder(spec: RunSpec, data: Data, folder: Path) -> str:
 
 def _compare_data(then: str, now: str, folder: Path, name: str) -> None:
     if then != now:
+        named = name in CATALOG
+        advice = f"`mario data verify {name}` checks its files" if named else "The graph or its split was changed"
         raise MarioError(
             f"{folder} holds a run on other data: the fingerprint of {name} is {then} there and {now} here. "
-            f"`mario data verify {name}` checks its files; choose another folder or remove this one"
+            f"{advice}; choose another folder or remove this one"
         )
 
 
