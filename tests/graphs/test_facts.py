@@ -64,7 +64,7 @@ def test_edges_that_lead_to_later_nodes() -> None:
         ([1] * 5 + [-1] * 5, "the labels in train are of one class: no classifier can be trained on them"),
         ([0, 1, 0, 1, 0] + [-1] * 5, "ood_test has no labels, so there is no score out of distribution"),
         ([0, 1, 0, 1, 0, -1, -1, 0, 0, 0], "ood_val has no labels, so nothing can be chosen on it"),
-        ([0, 1, 0, 1, 0] + [2, 3, 2, 3, 4], "classes 2, 3, 4 are in ood_test but not in train"),
+        ([0, 1, 0, 1, 0, 2, 3, 2, 3, 4], "classes 2, 3, 4 are in ood_test but not in train"),
     ],
 )
 def test_labels_that_are_missing_are_warned_about(y: list[int] | None, warning: str) -> None:

@@ -104,7 +104,8 @@ class FolderDataset(Dataset):
         if split is None:
             split = default_split(data, domain, shift, names=names)
             if declared is None:
-                note = f"{CARD_FILE} has no [split], so the graph is split {described(split)}; `mario graph split` changes it"
+                said = described(split)
+                note = f"{CARD_FILE} has no [split], so the graph is split {said}; `mario graph split` changes it"
         time = card.column("time")
         dates = None if time is None else time.kind == "date"
         made = own_split(data, split, names=names, dates=dates, split_seed=split_seed, setting=card.setting)
