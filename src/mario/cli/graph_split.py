@@ -132,9 +132,10 @@ def declare(card: GraphCard, table: dict[str, Any]) -> DeclaredSplit:
         share = _fraction(names[0]) if len(names) == 1 and names[0] not in known else None
         table[key] = share if share is not None else REST if names == [REST] else tuple(names)
     time = card.column("time")
-    for key in ("train_until", "validation_until", "test_until", "gap"):
-        if key in table:
-            table[key] = _number(table[key], key != "gap" and time is not None and time.kind == "date")
+    dates = time is not None and time.kind == "date"
+    for when in ("train_until", "validation_until", "test_until", "gap"):
+        if when in table:
+            table[when] = _number(table[when], dates and when != "gap")
     return DeclaredSplit(**table)
 
 
