@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mario.errors import MarioError, nearest
 from mario.graphs.card import KINDS, ROLES, TABLES
 from mario.graphs.rules import choose
 from mario.graphs.tables.kinds import Facts, look
+from mario.graphs.tables.values import plain, texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,8 +136,16 @@ def infer_columns(
     for name, kind in given.kinds.items():
         choose(f"kind of {name}", kind, KINDS)
     facts = {name: look(sample.column(name), name) for name in names}
-    found = _Finder(table, names, facts, said, given.kinds)
-    return found.columns()
+    found = _Finder(table, names, facts, said, given.kinds).columns()
+    label = next((column for column in found if column.role == "label"), None)
+    if label is None:
+        return found
+    return [
+        replace(column, role="drop", kind="none", reason=f"says the same as the label {label.name}")
+        if column.role == "feature" and column.name not in said and _same(sample, facts, column.name, label.name)
+        else column
+        for column in found
+    ]
 
 
 class _Finder:
@@ -234,6 +243,8 @@ class _Finder:
             return "drop", "constant"
         if facts.kind == "categorical" and facts.unique and facts.rows >= _LEAST_UNIQUE:
             return "drop", "another text in each row, as an id"
+        if facts.whole and facts.unique and facts.rows >= _LEAST_UNIQUE and key.endswith("id"):
+            return "drop", "named as an id, with another number in each row"
         return "feature", ""
 
 
@@ -246,6 +257,27 @@ def plain_name(name: str) -> str:
     """
     split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip().strip("\ufeff"))
     return re.sub(r"[\s.\-:/]+", "_", split).lower().strip("_")
+
+
+def _same(sample: "pa.Table", facts: Mapping[str, Facts], name: str, label: str) -> bool:
+    """Whether each value of a column goes with one label and the other way round, as a name of the label does."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    one, other = facts[name], facts[label]
+    if one.kind not in ("categorical", "boolean", "numeric") or one.distinct != other.distinct or one.distinct < 2:
+        return False
+    table = pa.table(
+        {
+            key: texts(plain(sample.column(column), column), column)
+            for key, column in zip("ab", (name, label), strict=True)
+        }
+    )
+    table = table.filter(pc.and_(pc.is_valid(table["a"]), pc.is_valid(table["b"])))
+    if table.num_rows < max(_LEAST_UNIQUE, 2 * one.distinct):
+        return False
+    pairs = table.group_by(["a", "b"]).aggregate([])
+    return bool(pairs.num_rows == pc.count_distinct(pairs["a"]).as_py() == pc.count_distinct(pairs["b"]).as_py() > 1)
 
 
 def _listed(names: Sequence[str]) -> str:

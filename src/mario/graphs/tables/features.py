@@ -17,8 +17,12 @@ from mario.errors import MarioError, nearest
 from mario.files import check_path, write_json
 from mario.graphs.rules import choose
 from mario.graphs.tables.columns import Column
+from mario.graphs.tables.encoding.boolean import BooleanEncoder, BooleanLearner
 from mario.graphs.tables.encoding.category import CategoryLearner, OneHotEncoder
+from mario.graphs.tables.encoding.date import DateEncoder, DateLearner
 from mario.graphs.tables.encoding.encoder import ColumnReport, Encoder, Learner
+from mario.graphs.tables.encoding.grams import GramEncoder, TextLearner
+from mario.graphs.tables.encoding.lists import ItemsEncoder, ListLearner, VectorEncoder
 from mario.graphs.tables.encoding.numeric import NumericEncoder, NumericLearner
 from mario.graphs.tables.sample import Sample
 from mario.graphs.tables.values import plain
@@ -31,10 +35,18 @@ if TYPE_CHECKING:
     Keep = Callable[[pa.RecordBatch], Any]
 
 FORMAT = 1
-ENCODERS: dict[str, type[Encoder]] = {"numeric": NumericEncoder, "one-hot": OneHotEncoder}
+ENCODERS: dict[str, type[Encoder]] = {
+    cls.form: cls
+    for cls in (NumericEncoder, BooleanEncoder, DateEncoder, OneHotEncoder, GramEncoder, ItemsEncoder, VectorEncoder)
+}
 """Forms of a column in a plan, by the names in its file."""
 LIMIT = 50_000
 """The most rows that quartiles and words are learned from."""
+
+_SAMPLE_BYTES = 2**28
+_LEAST_SAMPLE = 1_000
+_BYTES = {"text": 2_000, "list": 4_000, "categorical": 40}  # of a value in the sample; 16 for other kinds
+_DIRECTION_BYTES = 2**21  # of one column of text; fewer if there are many
 
 
 @dataclass
@@ -126,8 +138,8 @@ class FeaturePlan:
         check_seed("seed", seed)
         check_count("limit", limit)
         used = [column for column in columns if column.role == "feature" and column.kind != "none"]
-        learners = {column.name: _learner(column) for column in used}
-        sample, rows = Sample([column.name for column in used], limit, seed), 0
+        learners = _learners(used, seed)
+        sample, rows = Sample([column.name for column in used], _fitting(limit, used), seed), 0
         for batch in batches():
             if keep is not None:
                 mask = np.asarray(keep(batch), bool)
@@ -138,9 +150,8 @@ class FeaturePlan:
                 continue
             rows += batch.num_rows
             read = {name: _column(batch, name) for name in learners}
-            for name, learner in learners.items():
-                learner.see(read[name], name)
-            sample.add(read, batch.num_rows)
+            seen = {name: learner.see(read[name], name) for name, learner in learners.items()}
+            sample.add(seen, batch.num_rows)
         if not rows:
             raise MarioError("no row is in a training domain, so no features can be fitted; change the split")
         parts, dropped = [], {}
@@ -232,7 +243,6 @@ class FeaturePlan:
         return made
 
     def _content(self) -> dict[str, Any]:
-        forms = {cls: name for name, cls in ENCODERS.items()}
         return {
             "format": FORMAT,
             "rows": self.rows,
@@ -241,7 +251,7 @@ class FeaturePlan:
                 {
                     "name": part.column,
                     "kind": part.kind,
-                    "encoder": forms[type(part.encoder)],
+                    "encoder": part.encoder.form,
                     "state": part.encoder.as_json(),
                 }
                 for part in self.parts
@@ -259,8 +269,25 @@ class FeaturePlan:
         return f"FeaturePlan({len(self.parts)} columns, {self.width} features, {self.digest})"
 
 
-def _learner(column: Column) -> Learner:
-    return CategoryLearner() if column.kind == "categorical" else NumericLearner()
+def _learners(columns: Sequence[Column], seed: int) -> dict[str, Learner]:
+    worded = sum(column.kind in ("text", "categorical") for column in columns)
+    width = 64 if worded <= 64 else 8
+    slots = max(64, min(_DIRECTION_BYTES, 8 * _DIRECTION_BYTES // max(worded, 1)) // (4 * width))
+    kinds: dict[str, Callable[[], Learner]] = {
+        "numeric": NumericLearner,
+        "boolean": BooleanLearner,
+        "date": DateLearner,
+        "list": ListLearner,
+        "categorical": lambda: CategoryLearner(slots, width, seed),
+        "text": lambda: TextLearner(slots, width, seed),
+    }
+    return {column.name: kinds[column.kind]() for column in columns}
+
+
+def _fitting(limit: int, columns: Sequence[Column]) -> int:
+    """The rows of the sample, fewer than the limit where rows are large."""
+    row = sum(_BYTES.get(column.kind, 16) for column in columns)
+    return min(limit, max(_LEAST_SAMPLE, _SAMPLE_BYTES // max(row, 1)))
 
 
 def _part(column: str, kind: str, encoder: Encoder) -> Part:

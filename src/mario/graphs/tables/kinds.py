@@ -7,13 +7,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mario.graphs.tables.dates import dates, find_formats, is_ambiguous
+from mario.graphs.tables.listed import separator_of
 from mario.graphs.tables.values import FALSE_WORDS, TRUE_WORDS, booleans, is_plain_number, numbers, plain, texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PARSED = 0.9  # share of the texts that must be numbers, dates or lists, for the column to be one of these
-_WORDS = 4.0  # mean number of words of a text
+_WORDS = 2.5  # mean number of words of a text
 _LOOKED = 2_000  # rows whose texts are looked into
 
 
@@ -26,8 +28,8 @@ class Facts:
         why: in a few words.
         rows: with a value.
         distinct: different values.
+        missing: rows without a value.
         whole: whether all are whole numbers.
-        form: the separator of a list that is written as text; empty otherwise.
     """
 
     kind: str
@@ -36,7 +38,6 @@ class Facts:
     distinct: int
     missing: int
     whole: bool = False
-    form: str = ""
 
     @property
     def constant(self) -> bool:
@@ -101,22 +102,27 @@ def _of_texts(text: pa.Array, name: str) -> Facts:
     if len(known) <= 6 and words and words <= {*TRUE_WORDS, *FALSE_WORDS} and _share(booleans(known, name).there) == 1:
         return Facts("boolean", "yes and no", rows, distinct, missing)
     read = numbers(there, name)
-    padded = _mask(pc.match_substring_regex(there, r"^[+-]?0[0-9]"))
-    if read.there.any() and _share(read.there[~read.missing]) >= _PARSED and not padded.any():
+    padded = pc.any(pc.match_substring_regex(there, r"^[+-]?0[0-9]")).as_py()  # as in a code
+    if _share(read.there[~read.missing]) >= _PARSED and not padded:
         return Facts("numeric", "texts that are numbers", rows, distinct, missing + int(read.missing.sum()))
-    sample = there.slice(0, _LOOKED)
-    if float(np.mean(_mask_count(sample))) >= _WORDS and distinct > 0.5 * rows:
+    looked = known.slice(0, _LOOKED)
+    if pc.any(pc.match_substring_regex(looked, r"[0-9]")).as_py():
+        formats = find_formats(looked, name)
+        found = dates(looked, name, formats)
+        if _share(found.there[~found.missing]) >= _PARSED:
+            unsure = ", the month first, though nothing says so" * is_ambiguous(looked, name, formats)
+            return Facts("date", f"texts that are dates{unsure}", rows, distinct, missing)
+    if separator := separator_of(there.slice(0, _LOOKED)):
+        return Facts("list", f"texts with items between {separator!r}", rows, distinct, missing)
+    if float(np.mean(_words(there.slice(0, _LOOKED)))) >= _WORDS and distinct > 0.5 * rows:
         return Facts("text", "several words in a row", rows, distinct, missing)
     return Facts("categorical", f"{distinct} different texts", rows, distinct, missing)
 
 
-def _mask_count(text: pa.Array) -> "NDArray[np.int64]":
-    return np.asarray(pc.count_substring_regex(text, r"\S+").to_numpy(zero_copy_only=False), np.int64)
+def _words(text: pa.Array) -> "NDArray[np.int64]":
+    pattern = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]|\S+"
+    return np.asarray(pc.count_substring_regex(text, pattern).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _share(mask: "NDArray[np.bool_]") -> float:
     return float(mask.mean()) if len(mask) else 0.0
-
-
-def _mask(array: pa.Array) -> "NDArray[np.bool_]":
-    return np.asarray(array.to_numpy(zero_copy_only=False), bool)

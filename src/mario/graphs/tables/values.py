@@ -3,7 +3,6 @@
 A value is missing, or it is read, or it cannot be read as what the column is. Nothing here depends on other rows.
 """
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,6 @@ MISSING_WORDS = ("na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "--", "
 """Texts that mean a missing number, date or boolean. A category is missing only if it is empty: NA may be Namibia."""
 TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0", "on")
 FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0", "off")
-JSON_LIST = "json"
-"""The separator of a list that is written as JSON."""
 
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INFINITY = r"^[+-]?inf(inity)?$"
@@ -79,7 +76,7 @@ def texts(array: pa.Array, name: str) -> pa.Array:
         text = pc.utf8_normalize(pc.utf8_trim_whitespace(text), form="NFC")
         return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.large_string()), text)
     except (pa.ArrowException, UnicodeError) as error:
-        raise MarioError(f"column {name!r} cannot be read as text: {_line(error)}") from None
+        raise MarioError(f"column {name!r} cannot be read as text: {line_of(error)}") from None
 
 
 def numbers(array: pa.Array, name: str) -> Read:
@@ -98,8 +95,8 @@ def numbers(array: pa.Array, name: str) -> Read:
         found = array.cast(pa.float64(), safe=False)
         return _read(found, _numpy(found), pc.is_null(found, nan_is_null=True))
     if pa.types.is_null(kind):
-        return _nothing(len(array))
-    if not _is_text(kind):
+        return nothing(len(array))
+    if not is_text(kind):
         raise MarioError(f"column {name!r} holds {kind}, which cannot be read as numbers; see `kinds`, or drop it")
     text = pc.utf8_lower(texts(array, name))
     missing = _missing(text)
@@ -108,20 +105,20 @@ def numbers(array: pa.Array, name: str) -> Read:
     digits = pc.if_else(plainly, pc.utf8_ltrim(text, "+"), pa.scalar(None, text.type))
     values = _numpy(digits.cast(pa.float64()))
     if pc.any(infinite).as_py():
-        negative = _mask(pc.fill_null(pc.starts_with(text, "-"), False))
-        values = np.where(_mask(infinite), np.where(negative, -np.inf, np.inf), values)
-    return Read(values, missing, ~missing & ~_mask(plainly) & ~_mask(infinite))
+        negative = mask_of(pc.fill_null(pc.starts_with(text, "-"), False))
+        values = np.where(mask_of(infinite), np.where(negative, -np.inf, np.inf), values)
+    return Read(values, missing, ~missing & ~mask_of(plainly) & ~mask_of(infinite))
 
 
 def booleans(array: pa.Array, name: str) -> Read:
     """The values as 0 and 1."""
     if pa.types.is_boolean(array.type):
         return _read(array, _numpy(array.cast(pa.int8()).cast(pa.float64())), pc.is_null(array))
-    if _is_text(array.type):
+    if is_text(array.type):
         text = pc.utf8_lower(texts(array, name))
         true, false = (pc.is_in(text, pa.array(words, text.type)) for words in (TRUE_WORDS, FALSE_WORDS))
         missing = _missing(text)
-        return Read(_mask(true).astype(np.float64), missing, ~missing & ~_mask(true) & ~_mask(false))
+        return Read(mask_of(true).astype(np.float64), missing, ~missing & ~mask_of(true) & ~mask_of(false))
     found = numbers(array, name)
     return Read(found.values, found.missing, found.unparsable | (found.there & ~np.isin(found.values, (0.0, 1.0))))
 
@@ -129,49 +126,6 @@ def booleans(array: pa.Array, name: str) -> Read:
 def is_plain_number(kind: "pa.DataType") -> bool:
     """Whether a type is one of numbers."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def lists(array: pa.Array, name: str, separator: str = "") -> tuple[pa.Array, "NDArray[np.int64]", Read]:
-    """The items as texts, the row of each, and which rows have no list.
-
-    Args:
-        array: Lists, or texts with a separator in them.
-        name: The name of the column.
-        separator: Between the items of a text; `JSON_LIST` for a text that is JSON.
-    """
-    unparsable = np.zeros(len(array), bool)
-    if pa.types.is_null(array.type):
-        return pa.array([], pa.large_string()), np.zeros(0, np.int64), _nothing(len(array))
-    if _is_text(array.type):
-        text = texts(array, name)
-        if separator == JSON_LIST:
-            array, unparsable = _json_lists(text)
-        else:
-            array = pc.split_pattern(text, separator or "|")
-    elif not _is_list(array.type):
-        array = pc.split_pattern(texts(array, name), separator or "|")  # one item, which the reader took for a number
-    missing = _mask(pc.is_null(array)) & ~unparsable
-    rows = np.asarray(pc.list_parent_indices(array), np.int64)
-    items = texts(plain(pc.list_flatten(array), name), name)
-    there = _mask(pc.is_valid(items))
-    return items.filter(pa.array(there)), rows[there], Read(unparsable, missing, unparsable)
-
-
-def _json_lists(text: pa.Array) -> tuple[pa.Array, "NDArray[np.bool_]"]:
-    found: list[list[str] | None] = []
-    broken = np.zeros(len(text), bool)
-    for row, one in enumerate(text.to_pylist()):
-        found.append(None)
-        if one is None:
-            continue
-        try:
-            items = json.loads(one)
-            if not isinstance(items, list) or any(isinstance(item, list | dict) for item in items):
-                raise ValueError("not a list of plain values")
-            found[-1] = [str(item) for item in items if item is not None]
-        except (ValueError, RecursionError):
-            broken[row] = True
-    return pa.array(found, pa.large_list(pa.large_string())), broken
 
 
 def _texts_of_floats(array: pa.Array) -> pa.Array:
@@ -191,14 +145,15 @@ def _seconds(array: pa.Array) -> "NDArray[np.float64]":
 
 
 def _missing(text: pa.Array) -> "NDArray[np.bool_]":
-    return _mask(pc.is_null(text)) | _mask(pc.is_in(text, pa.array(MISSING_WORDS, text.type)))
+    return mask_of(pc.is_null(text)) | mask_of(pc.is_in(text, pa.array(MISSING_WORDS, text.type)))
 
 
 def _read(array: pa.Array, values: "NDArray[Any]", missing: pa.Array) -> Read:
-    return Read(values, _mask(missing), np.zeros(len(array), bool))
+    return Read(values, mask_of(missing), np.zeros(len(array), bool))
 
 
-def _nothing(rows: int) -> Read:
+def nothing(rows: int) -> Read:
+    """Rows without a value."""
     return Read(np.full(rows, np.nan), np.ones(rows, bool), np.zeros(rows, bool))
 
 
@@ -206,18 +161,27 @@ def _numpy(array: pa.Array) -> "NDArray[np.float64]":
     return np.asarray(array.to_numpy(zero_copy_only=False), np.float64)
 
 
-def _mask(array: pa.Array) -> "NDArray[np.bool_]":
+def mask_of(array: pa.Array) -> "NDArray[np.bool_]":
+    """An array of booleans without nulls in numpy."""
     return np.asarray(array.to_numpy(zero_copy_only=False), bool)
 
 
-def _is_text(kind: "pa.DataType") -> bool:
+def is_text(kind: "pa.DataType") -> bool:
+    """Whether a type is one of texts."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _is_list(kind: "pa.DataType") -> bool:
+def is_list(kind: "pa.DataType") -> bool:
+    """Whether a type is one of lists."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def _line(error: BaseException) -> str:
+def line_of(error: BaseException) -> str:
+    """The first line of an error."""
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__
+
+
+def refuse(name: str, what: str) -> MarioError:
+    """An error about a column."""
+    return MarioError(f"column {name!r} {what}")

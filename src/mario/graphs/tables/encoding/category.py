@@ -1,4 +1,4 @@
-"""Categories: one column per value where there are few of them."""
+"""Categories: one column per value where there are few of them, else what their letters say."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mario.graphs.tables.encoding.encoder import ColumnReport, Encoder, Learner, flag, words
+from mario.graphs.tables.encoding.grams import LETTERS, GramEncoder, hashes, learn
 from mario.graphs.tables.values import texts
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 FEW = 64
 """The most values with a column each."""
+WIDTH = 30
+"""The most columns of more values."""
 KNOWN = 100_000
 """The most values that are remembered, to recognize new ones."""
 
@@ -25,6 +28,7 @@ KNOWN = 100_000
 class OneHotEncoder(Encoder):
     """A column per value, and one for missing values if the training rows miss some. An unseen value is all zeros."""
 
+    form = "one-hot"
     values: tuple[str, ...]
     indicator: bool
 
@@ -58,11 +62,11 @@ class OneHotEncoder(Encoder):
 
 
 class Vocabulary:
-    """Counts of texts, until there are more than `KNOWN` different ones."""
+    """Counts of texts, until there are more than ``most`` different ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = KNOWN) -> None:
         self.counts: Counter[str] = Counter()
-        self.many = False
+        self.most, self.many = most, False
 
     def see(self, text: pa.Array) -> None:
         """Count texts; nulls do not count."""
@@ -72,20 +76,22 @@ class Vocabulary:
         for value, number in zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True):
             if value is not None:
                 self.counts[value] += number
-        if len(self.counts) > KNOWN:
+        if len(self.counts) > self.most:
             self.many, self.counts = True, Counter()
 
 
 class CategoryLearner(Learner):
     """Counts the values of all training rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, slots: int, width: int, seed: int) -> None:
         self.vocabulary, self.missing = Vocabulary(), 0
+        self.slots, self.width, self.seed = slots, width, seed
 
-    def see(self, array: pa.Array, name: str) -> None:
+    def see(self, array: pa.Array, name: str) -> pa.Array:
         text = texts(array, name)
         self.missing += text.null_count
         self.vocabulary.see(text)
+        return text
 
     def finish(self, sample: pa.Array, name: str) -> "Encoder | str":
         values = sorted(self.vocabulary.counts)
@@ -93,4 +99,11 @@ class CategoryLearner(Learner):
             return "empty"
         if len(values) == 1 and not self.missing:
             return "constant"
-        return OneHotEncoder(tuple(values[:FEW]), self.missing > 0 and len(values) > 1)
+        if not self.vocabulary.many and len(values) <= FEW:
+            return OneHotEncoder(tuple(values), self.missing > 0 and len(values) > 1)
+        sampled = sorted(sample.unique().drop_null().to_pylist())
+        learned = learn(sampled, LETTERS, self.slots, min(self.width, WIDTH), self.seed)
+        if isinstance(learned, str):
+            return learned
+        known = None if self.vocabulary.many else np.sort(hashes(values))
+        return GramEncoder(LETTERS, *learned, known, self.missing > 0)

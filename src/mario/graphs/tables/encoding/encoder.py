@@ -5,12 +5,12 @@ import binascii
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from mario.errors import MarioError
+from mario.graphs.tables.values import Read
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +54,8 @@ class ColumnReport:
 class Encoder(ABC):
     """The fitted form of a column. `encode` treats each row by itself, so batches and their order do not matter."""
 
+    form: ClassVar[str]
+    """Its name in the file of a plan."""
     sparse = False
     """Whether `encode` returns a sparse block."""
 
@@ -79,12 +81,12 @@ class Learner(ABC):
     """Sees the training rows of a column once, in batches, in bounded memory."""
 
     @abstractmethod
-    def see(self, array: "pa.Array", name: str) -> None:
-        """Count some rows."""
+    def see(self, array: "pa.Array", name: str) -> "pa.Array":
+        """Count some rows, and return them in the form in which the sample keeps them."""
 
     @abstractmethod
     def finish(self, sample: "pa.Array", name: str) -> "Encoder | str":
-        """The encoder, or why the column has no features, given the rows that were sampled."""
+        """The encoder, or why the column has no features, given what the sample kept."""
 
 
 def pack(array: "NDArray[Any]") -> dict[str, Any]:
@@ -143,6 +145,10 @@ def words(written: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def refuse(name: str, what: str) -> MarioError:
-    """An error about a column."""
-    return MarioError(f"column {name!r} {what}")
+def count(read: Read, array: "pa.Array", report: ColumnReport) -> None:
+    """Add rows, missing and unparsable ones to a report."""
+    report.rows += len(read.missing)
+    report.missing += int(read.missing.sum())
+    broken = np.flatnonzero(read.unparsable)
+    report.unparsable += len(broken)
+    report.show([array[int(row)].as_py() for row in broken[:5]])

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pyarrow as pa
 
-from mario.graphs.tables.encoding.encoder import ColumnReport, Encoder, Learner, flag, number
+from mario.graphs.tables.encoding.encoder import ColumnReport, Encoder, Learner, count, flag, number
 from mario.graphs.tables.values import Read, numbers
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 LARGEST = 3.0
@@ -32,7 +32,7 @@ class Scale:
 
         The spread is the distance of the quartiles; if it is zero, half the range; 0 if that is zero too.
         """
-        half = np.sort(sample) / 2  # halves cannot overflow when they are subtracted
+        half = sample / 2
         first, middle, last = (float(one) for one in np.quantile(half, (0.25, 0.5, 0.75)))
         spread = 2 * (last - first)
         if not _LEAST < spread < np.inf:
@@ -41,13 +41,7 @@ class Scale:
 
     def of_values(self, values: "NDArray[np.float64]") -> "NDArray[np.float32]":
         """Numbers on this scale; infinite ones are at its ends."""
-        if not self.spread:
-            return np.zeros(len(values), np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):
-            far = (values / 2 - self.center / 2) / (self.spread / 2)
-        far = np.clip(far, -_FAR, _FAR)
-        bent: NDArray[np.float32] = (far / np.sqrt(1 + (far / LARGEST) ** 2)).astype(np.float32)
-        return bent
+        return squash(values, self.center, self.spread) if self.spread else np.zeros(len(values), np.float32)
 
     def as_json(self) -> dict[str, Any]:
         return {"center": self.center, "spread": self.spread}
@@ -59,6 +53,17 @@ class Scale:
         if found.spread < 0:
             raise ValueError("spread is below zero")
         return found
+
+
+def squash(
+    values: "NDArray[np.float64]", center: "float | NDArray[np.float64]", spread: "float | NDArray[np.float64]"
+) -> "NDArray[np.float32]":
+    """Distances from the center in units of the spread, bent so that none is beyond `LARGEST`."""
+    with np.errstate(over="ignore"):
+        far = (values / 2 - center / 2) / (spread / 2)  # halves cannot overflow when they are subtracted
+    far = np.clip(far, -_FAR, _FAR)
+    bent: NDArray[np.float32] = (far / np.sqrt(1 + (far / LARGEST) ** 2)).astype(np.float32)
+    return bent
 
 
 class Range:
@@ -85,13 +90,14 @@ class NumericEncoder(Encoder):
     A missing number is at the median.
     """
 
+    form = "numeric"
     scale: Scale
     indicator: bool
 
     def names(self, column: str) -> list[str]:
         return [column] * bool(self.scale.spread) + [f"{column} is missing"] * self.indicator
 
-    def encode(self, array: "pa.Array", name: str, report: ColumnReport) -> "NDArray[np.float32]":
+    def encode(self, array: pa.Array, name: str, report: ColumnReport) -> "NDArray[np.float32]":
         read = numbers(array, name)
         count(read, array, report)
         report.infinite += int(np.isinf(read.values[read.there]).sum())
@@ -111,12 +117,13 @@ class NumericLearner(Learner):
     def __init__(self) -> None:
         self.range = Range()
 
-    def see(self, array: "pa.Array", name: str) -> None:
-        self.range.see(numbers(array, name))
+    def see(self, array: pa.Array, name: str) -> pa.Array:
+        read = numbers(array, name)
+        self.range.see(read)
+        return pa.array(np.where(read.there, read.values, np.nan))
 
-    def finish(self, sample: "pa.Array", name: str) -> "NumericEncoder | str":
-        read = numbers(sample, name)
-        values = read.values[read.there]
+    def finish(self, sample: pa.Array, name: str) -> "NumericEncoder | str":
+        values = np.asarray(sample)
         scale = scale_of(values[np.isfinite(values)], self.range)
         return scale if isinstance(scale, str) else NumericEncoder(scale, self.range.missing > 0)
 
@@ -142,12 +149,3 @@ def columns_of(scale: Scale, read: Read, indicator: bool) -> "NDArray[np.float32
     if indicator:
         parts.append((~there).astype(np.float32))
     return np.stack(parts, axis=1) if parts else np.zeros((len(there), 0), np.float32)
-
-
-def count(read: Read, array: "pa.Array", report: ColumnReport) -> None:
-    """Add rows, missing and unparsable ones to a report."""
-    report.rows += len(read.missing)
-    report.missing += int(read.missing.sum())
-    broken = np.flatnonzero(read.unparsable)
-    report.unparsable += len(broken)
-    report.show([array[int(row)].as_py() for row in broken[:5]])
