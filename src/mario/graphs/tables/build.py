@@ -343,6 +343,10 @@ class _Build:
         if self.tables.matrix is not None:
             return self._write_matrix(nodes)
         if self.like is not None:
+            if MATRIX in self.like.card.columns:
+                raise MarioError(
+                    f"--like {self.like.card.folder}: its features came as a matrix, and these tables have none"
+                )
             self.plan = self.like.plan
         elif columns:
             self.watch(Progress("features", 0, nodes.count))

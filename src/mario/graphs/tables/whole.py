@@ -68,7 +68,9 @@ def tables_of_scipy(
     except (TypeError, ValueError) as error:
         raise MarioError(f"{name} must be a sparse or dense matrix of numbers ({error})") from None
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise MarioError(f"{name} has shape {tuple(matrix.shape)}; the matrix of a graph has a row and a column for each node")
+        raise MarioError(
+            f"{name} has shape {tuple(matrix.shape)}; the matrix of a graph has a row and a column for each node"
+        )
     if matrix.dtype.kind not in "biuf":
         raise MarioError(f"{name} holds {matrix.dtype}; it must hold real numbers")
     _check_csr(matrix, name)
@@ -171,9 +173,7 @@ def tables_of_pyg(
     x = data.get("x")
     if isinstance(x, Tensor) and x.layout != Tensor().layout:
         x = x.to_sparse_csr()
-        x = sp.csr_array(
-            (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy()), shape=tuple(x.shape)
-        )
+        x = sp.csr_array((x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy()), shape=tuple(x.shape))
     elif isinstance(x, Tensor):
         x = x.detach().cpu().numpy()
     return Tables(
@@ -292,7 +292,9 @@ def _networkx_file(file: TableFile) -> Tables:
     import networkx as nx
 
     if file.path.stat().st_size > MOST_XML:
-        raise MarioError(f"{file} is larger than {MOST_XML:,} bytes, the most that is read; write tables of nodes and edges")
+        raise MarioError(
+            f"{file} is larger than {MOST_XML:,} bytes, the most that is read; write tables of nodes and edges"
+        )
     readers = {"graphml": nx.read_graphml, "gml": nx.read_gml, "gexf": nx.read_gexf}
     with open_file(file.path) as opened:
         graph = readers[file.form](opened)
@@ -371,5 +373,3 @@ def _loose(values: Sequence[Any]) -> pa.Array:
             return pa.array([None if one is None else float(one) for one in values])
         except (TypeError, ValueError, OverflowError):
             return pa.array([None if one is None else str(one) for one in values], pa.string())
-
-
