@@ -1,6 +1,6 @@
 """Build graphs from large CSV files in processes of their own: time per row and peak memory at two sizes or more.
 
-    python benchmarks/own_graph.py --nodes 1000000 10000000 --edges-per-node 10 --folder /tmp/own-graph
+    python -m benchmarks.own_graph --nodes 1000000 10000000 --edges-per-node 10 --folder /tmp/own-graph
 
 Files have string or whole-number ids, a numeric, a categorical, a label and a domain column; edges are drawn uniformly.
 They are made once and kept in the folder.
@@ -48,7 +48,11 @@ def write_tables(folder: Path, nodes: int, edges: int, *, texts: bool) -> tuple[
     generator = np.random.default_rng(0)
 
     def names(rows: np.ndarray) -> list[str]:
-        return [f"user-{row * 7919 % 10**10:010d}" for row in rows.tolist()] if texts else [str(row * 3 + 5) for row in rows.tolist()]
+        return (
+            [f"user-{row * 7919 % 10**10:010d}" for row in rows.tolist()]
+            if texts
+            else [str(row * 3 + 5) for row in rows.tolist()]
+        )
 
     if not paths[0].exists():
         with paths[0].open("w") as file:
@@ -75,7 +79,11 @@ def measure(folder: Path, nodes: int, edges: int, *, texts: bool) -> dict[str, o
         subprocess.run(["rm", "-r", str(out)], check=True)
     begun = time.perf_counter()
     found = subprocess.run(
-        [sys.executable, "-c", BUILD, *map(str, paths), str(out)], check=True, capture_output=True, text=True, env=os.environ
+        [sys.executable, "-c", BUILD, *map(str, paths), str(out)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ,
     )
     facts = json.loads(found.stdout)
     size = sum(path.stat().st_size for path in paths)

@@ -381,8 +381,8 @@ class _Build:
         width = int(matrix.shape[1])
         if self.like is not None and (self.like.plan is not None or self.like.card.features != width):
             raise MarioError(
-                f"--like {self.like.card.folder}: it has {self.like.card.features:,} features, and this graph has a matrix "
-                f"with {width:,}"
+                f"--like {self.like.card.folder}: it has {self.like.card.features:,} features, and this graph has a "
+                f"matrix with {width:,}"
             )
         if isinstance(matrix, np.ndarray):
             write_array(self.arrays / "x.npy", np.float32, matrix.shape, [matrix])

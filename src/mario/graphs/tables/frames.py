@@ -21,7 +21,7 @@ def from_dataframe(
     nodes: Any,
     edges: Any,
     *,
-    id: str | None = None,  # noqa: A002
+    id: str | None = None,
     source: str | None = None,
     target: str | None = None,
     label: str | None = None,

@@ -45,8 +45,8 @@ def open_whole(file: TableFile) -> Tables:
     except Exception as error:  # readers of others fail in many ways
         said = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
         raise MarioError(
-            f"{file} is not a sound {file.form} file ({type(error).__name__}: {said}); write it again, or as tables of nodes "
-            "and edges"
+            f"{file} is not a sound {file.form} file ({type(error).__name__}: {said}); write it again, or as tables "
+            "of nodes and edges"
         ) from None
 
 
@@ -153,9 +153,9 @@ def tables_of_pyg(
     for attribute, value in data.to_dict().items():
         if attribute in ("x", "y", "edge_index", "edge_weight", *_LEFT_OUT) or attribute.endswith("_mask"):
             continue
-        if isinstance(value, Tensor) and value.dim() == 1 and value.numel() == count and not value.is_floating_point():
-            if attribute in domains or attribute in ("time", "year"):
-                columns[attribute] = pa.array(value.detach().cpu().numpy())
+        wanted = attribute in domains or attribute in ("time", "year")
+        if wanted and isinstance(value, Tensor) and value.shape == (count,) and not value.is_floating_point():
+            columns[attribute] = pa.array(value.detach().cpu().numpy())
     for domain in domains:
         if domain not in columns:
             meant = nearest(domain, [str(one) for one in data.keys()])  # noqa: SIM118
@@ -205,7 +205,7 @@ def _mat(file: TableFile) -> Tables:
 
     with open_file(file.path) as opened:
         head = opened.read(128)
-    if head.startswith(b"MATLAB 7.3") or head.startswith(b"\x89HDF"):
+    if head.startswith((b"MATLAB 7.3", b"\x89HDF")):
         raise MarioError(f"{file} is of version 7.3, which is not read; save it with `save(..., '-v7')`")
     found = scipy.io.loadmat(file.path, spmatrix=False)
     return _of_arrays({name: value for name, value in found.items() if not name.startswith("__")}, file)
@@ -218,8 +218,8 @@ def _of_arrays(arrays: Mapping[str, Any], file: TableFile) -> Tables:
     if adjacency is None:
         names = ", ".join(list(arrays)[:12]) or "none"
         raise MarioError(
-            f"{file} has no matrix of edges: it has {names}, and the matrix must be called {', '.join(_ADJACENCY[:4])} or "
-            "written with scipy.sparse.save_npz"
+            f"{file} has no matrix of edges: it has {names}, and the matrix must be called "
+            f"{', '.join(_ADJACENCY[:4])} or written with scipy.sparse.save_npz"
         )
     return tables_of_scipy(
         adjacency, _first(lower, _FEATURES), _first(lower, _LABELS), _first(lower, _IDS), name=str(file), file=file
@@ -309,8 +309,8 @@ def _check_zip(file: TableFile, what: str) -> None:
         raise MarioError(f"{file} is not {what}; write it again") from None
     if whole > max(BOMB_BYTES, BOMB_RATIO * file.path.stat().st_size):
         raise MarioError(
-            f"{file} grows to more than {BOMB_RATIO} times its size when it is decompressed, which no graph does; if it is "
-            "one, write it without compression"
+            f"{file} grows to more than {BOMB_RATIO} times its size when it is decompressed, which no graph does; if "
+            "it is one, write it without compression"
         )
 
 
