@@ -47,8 +47,8 @@ class Vectors:
         found = int(self.place[row])
         if found < 0:
             raise MarioError(
-                f"the model keeps the vectors of {len(self.z):,} of {len(self.place):,} nodes, and {text!r} is not among "
-                "them: name its graph with --graph"
+                f"the model keeps the vectors of {len(self.z):,} of {len(self.place):,} nodes, not that of {text!r}: "
+                "name its graph with --graph"
             )
         return found
 
@@ -124,7 +124,7 @@ def _exact(z: Tensor, queries: Tensor, k: int, watch: Callable[[int, int], objec
         # Of ties, topk takes any: take the first.
         least = top.values[:, -1:]
         if bool(((near == least).sum(1) > (top.values == least).sum(1)).any()):
-            order = near.argsort(1, descending=True, stable=True)[:, :k]
+            order = near.argsort(dim=1, descending=True, stable=True)[:, :k]
         else:
             order = top.indices.gather(1, _ordered(top.values, top.indices))
         found.append(order)
@@ -136,7 +136,7 @@ def _exact(z: Tensor, queries: Tensor, k: int, watch: Callable[[int, int], objec
 def _ordered(values: Tensor, rows: Tensor) -> Tensor:
     """An order by value, largest first, then by row."""
     by_row = rows.argsort(1)
-    return by_row.gather(1, values.gather(1, by_row).argsort(1, descending=True, stable=True))
+    return by_row.gather(1, values.gather(1, by_row).argsort(dim=1, descending=True, stable=True))
 
 
 def _by_index(z: Tensor, queries: Tensor, k: int, watch: Callable[[int, int], object]) -> tuple[Tensor, Tensor]:
