@@ -54,7 +54,7 @@ def test_searches_another_graph_and_writes_all(home: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["user-301"], "there is no id 'user-301' among 300 ids such as 'user-0'; did you mean 'user-30'"),
+        (["user-301"], "there is no id 'user-301' among 300 ids such as 'user-0'; did you mean 'user-31' or"),
         ([], "name the ID of a node"),
         (["user-1", "--all", "-o", "x.csv"], "name no ID beside it"),
         (["--all"], "--all needs -o FILE"),

@@ -49,5 +49,5 @@ def test_more_neighbors_than_rows_are_all_of_them() -> None:
     z = clouds(4)
     assert nearest(z, torch.tensor([1]), 10)[0].shape == (1, 3)
     for k, rows in ((0, z), (3, z[:1])):
-        with pytest.raises(MarioError, match="k must be at least 1|no neighbors"):
+        with pytest.raises(MarioError, match=r"k must be at least 1|no neighbors"):
             nearest(rows, torch.tensor([0]), k)
