@@ -1,6 +1,5 @@
 """Updates: known nodes stay, new domains get a center, and a stopped update goes on as if it had not stopped."""
 
-import copy
 from pathlib import Path
 
 import pytest
@@ -75,7 +74,8 @@ def test_the_old_graph_is_replayed_if_it_is_given(home: Path, folder: ModelFolde
     found = update(folder, home / "new", replay=home / "old", lr=0.02, steps=40)
     assert found.entry["kept_by"] == "replay"
     assert found.entry["moved"]["of"] == "old graph"
-    assert found.entry["moved"]["mean"] > 0.97
+    forgot = update(folder, home / "new", replay=home / "old", lr=0.02, steps=40, keep=0.0)
+    assert 1 - found.entry["moved"]["mean"] < 0.5 * (1 - forgot.entry["moved"]["mean"])
 
 
 def test_without_ids_all_embeddings_are_kept(folder: ModelFolder) -> None:
@@ -88,14 +88,11 @@ def test_a_new_domain_gets_a_center_that_later_graphs_have_too(
     home: Path, folder: ModelFolder, updated: Updated
 ) -> None:
     data = grown()
-    assert embed(folder, data).notes == ("domain '4' is new to the model (25 rows): centered by its own rows",) or True
+    assert embed(folder, data).notes == ("domain 'e' is new to the model (25 rows): centered by its own rows",)
     after = write_update(updated, folder, home / "centered")
-    assert updated.entry["new_domains"] == ["4"]
-    assert after.about.graph.domains == (*folder.about.graph.domains, "4")
-    alone = copy.copy(data)
-    rows = (data.domain_id == 4).nonzero().view(-1)[:5]
-    alone = data.subgraph(rows)
-    alone.domain_names = None
+    assert updated.entry["new_domains"] == ["e"]
+    assert after.about.graph.domains == ("a", "b", "c", "d", "e")
+    alone = data.subgraph((data.domain_id == 4).nonzero().view(-1)[:5])
     assert not embed(after, alone).notes
     z = embed(after, data).dense()
     assert float(z[data.domain_id == 4].mean(0).abs().max()) < 1e-4
