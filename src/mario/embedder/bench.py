@@ -34,6 +34,7 @@ class Row:
         readability: How well the domain can be read from them; ``None`` with one domain only.
         calibration: The expected calibration error of its probabilities where it was scored; ``None`` without labels.
         temperature: That calibrates them there.
+        parts: The score of each domain, with ``leave_domain_out``.
     """
 
     score: float | None
@@ -43,6 +44,23 @@ class Row:
     readability: float | None
     calibration: float | None = None
     temperature: float | None = None
+    parts: tuple["DomainScore", ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class DomainScore:
+    """The score on a domain, or a group of neighboring ones, whose labels were left out.
+
+    Attributes:
+        first, last: The lowest and the highest number of its domains.
+        score: The score.
+        nodes: Labeled nodes that it is of.
+    """
+
+    first: int
+    last: int
+    score: float
+    nodes: int
 
 
 class Bench:
@@ -88,6 +106,11 @@ class Bench:
             readability=_number(row["readability"]),
             calibration=error,
             temperature=temperature,
+            parts=tuple(
+                DomainScore(one.domains[0], one.domains[-1], one.score(), len(one.y))
+                for one in found.outcomes
+                if one.domains
+            ),
         )
 
     def _alarms_alone(self, z: BlockMatrix) -> Row:
