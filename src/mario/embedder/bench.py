@@ -162,7 +162,7 @@ def _rule(data: Data, rule: str | None) -> tuple[str, str]:
         return "gate", "labels of one class only"
     if _usable(data, "ood_val"):
         return "ood_val", "the split has labels of other domains for validation"
-    count = _leavable(data)
+    count = leavable_domains(data)
     if count > 1:
         return "leave_domain_out", f"labels of {count} domains"
     if _usable(data, "id_val"):
@@ -174,7 +174,7 @@ def _check_rule(data: Data, rule: str) -> None:
     labeled = labeled_rows(data, ("train",))
     if labeled is None or len(data.y[labeled].unique()) < 2:
         raise MarioError(f"rule={rule} needs labels of two classes for training: use rule=gate without them")
-    if rule == "leave_domain_out" and _leavable(data) < 2:
+    if rule == "leave_domain_out" and leavable_domains(data) < 2:
         raise MarioError(
             f"rule=leave_domain_out needs {_LEAST_OF_DOMAIN} labels for training in each of two domains: name the "
             "domains with --domain, or use rule=id_val or gate"
@@ -187,7 +187,7 @@ def _usable(data: Data, part: str) -> bool:
     return data.get(f"{part}_mask") is not None and labeled_rows(data, (part,)) is not None
 
 
-def _leavable(data: Data) -> int:
+def leavable_domains(data: Data) -> int:
     """Domains with enough labels for training to be left out."""
     domain, labeled = data.get("domain_id"), labeled_rows(data, ("train",))
     if domain is None or labeled is None:
