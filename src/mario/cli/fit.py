@@ -85,6 +85,7 @@ def _fit(
 ) -> "ModelFolder":
     from mario.embedder import ModelFolder, conclude, fit_graph, plan_of, read_source, write_model
     from mario.embedder.folder import ABOUT, CHECKPOINT
+    from mario.graphs.facts import remarks
     from mario.graphs.fingerprint import fingerprint
 
     if out.is_file() or (
@@ -100,6 +101,8 @@ def _fit(
         _conclude(console, known, again=True)
         return known
     _announce(console, source, plan_of(source.data, given, seed=seed))
+    for remark in remarks(source.data):
+        console.print(remark, style="yellow")
     with _watched(console, quiet) as watch:
         fitted = fit_graph(
             source.data,

@@ -76,6 +76,7 @@ def test_kinds_of_texts() -> None:
     columns = {
         "id": [f"n{i}" for i in range(rows)],
         "other": [f"m{i}" for i in range(rows)],
+        "facebook_id": [10**12 + i * i for i in range(rows)],
         "price": [f"{i}.5" for i in range(rows - 3)] + ["n/a", "?", ""],
         "zip": [f"0{i % 7}123" for i in range(rows)],
         "born": [f"{i % 28 + 1}.03.1990" for i in range(rows)],
@@ -91,6 +92,7 @@ def test_kinds_of_texts() -> None:
     assert found(pa.table(columns)) == {
         "id": ("id", "categorical"),
         "other": ("drop", "none"),
+        "facebook_id": ("drop", "none"),
         "price": ("feature", "numeric"),
         "zip": ("feature", "categorical"),
         "born": ("feature", "date"),

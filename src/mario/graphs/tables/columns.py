@@ -243,6 +243,8 @@ class _Finder:
             return "drop", "constant"
         if facts.kind == "categorical" and facts.unique and facts.rows >= _LEAST_UNIQUE:
             return "drop", "another text in each row, as an id"
+        if facts.whole and facts.unique and facts.rows >= _LEAST_UNIQUE and key.endswith("id"):
+            return "drop", "named as an id, with another number in each row"
         return "feature", ""
 
 
