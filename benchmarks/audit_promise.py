@@ -8,9 +8,9 @@ Protocol, committed before the first run:
   graph, with all their labels (one fifth for validation). No edge crosses. Coauthor-CS by degree (covariate) and Photo
   by environment: the dataset's own split; the new domain is ``ood_test``. Seeds 10 to 14 for everything that is drawn,
   split included; seeds in that order, so that a run that is stopped has all domains of the seeds it reached.
-- ``mario audit`` as it is, with the two methods of ``mario fit`` (``method=grace, mario strong``); on graphs of more than
-  10,000 nodes only ``grace``, and 50 steps. The outcome is the score of the chosen candidate, with a head fitted to all
-  labels for training, on the labels of the new domain.
+- ``mario audit`` as it is, with the two methods of ``mario fit`` (``method=grace, mario strong``); on graphs of more
+  than 10,000 nodes only ``grace``, and 50 steps. The outcome is the score of the chosen candidate, with a head fitted
+  to all labels for training, on the labels of the new domain.
 - A case is held if the outcome is within the interval that was promised. The aim is 80 % of the cases of a dataset.
   Intervals whose half is above 25 points are useless, and counted: they hold next to anything. Cases of one dataset
   share domains and are no independent draws.
@@ -134,7 +134,7 @@ def main() -> None:
         useful = [row for row in of if row["useful"]]
         print(
             f"{name}: held {sum(row['held'] for row in of)} of {len(of)}; useful {len(useful)}, of these held "
-            f"{sum(row['held'] for row in useful)}; mean outcome - promise {100 * error:+.1f}, half {100 * half:.1f} points"
+            f"{sum(row['held'] for row in useful)}; mean outcome - promise {100 * error:+.1f}, half {100 * half:.1f}"
         )
 
 

@@ -14,7 +14,7 @@ import mario
 from mario.audit.scores import Scores, scores_of, settings_of
 from mario.audit.shifts import LEVEL, Comparison, Reading, against_new, between_domains, read_embeddings
 from mario.audit.stability import FIRM, Stability, stability_of
-from mario.embedder import Progress, fit_graph
+from mario.embedder import Progress, fit_graph, plan_of
 from mario.embedder.bench import Bench, leavable_domains
 from mario.embedder.clock import Clock
 from mario.embedder.fitting import Watch
@@ -139,6 +139,10 @@ def audit_graph(
     """
     watch = watch or (lambda progress: None)
     clock = Clock(budget)
+    count = leavable_domains(source.data)
+    asked = settings_of(source, given, count > 1)
+    if training:
+        plan_of(source.data, asked, seed=seed)  # settings that are wrong are refused before anything takes time
     watch(Progress("comparing", "domains", 0, 1))
     between = between_domains(source, seed=seed)
     against = None
@@ -149,9 +153,13 @@ def audit_graph(
     if training:
         # A third of the budget is kept for what comes after the fit.
         left = None if budget is None else max(1.0, clock.left() * 2 / 3)
-        asked = settings_of(source, given, leavable_domains(source.data) > 1)
         fitted = fit_graph(source.data, folder=folder, given=asked, budget=left, seed=seed, device=device, watch=watch)
-        scores = scores_of(fitted, source, Bench(source.data, rule=fitted.plan.rule, seed=seed).why)
+        why = (
+            f"labels of {count} domains"
+            if fitted.plan.rule == "leave_domain_out"
+            else Bench(source.data, seed=seed).why
+        )
+        scores = scores_of(fitted, source, why)
         watch(Progress("reading", fitted.chosen, 0, 1))
         reading = read_embeddings(source, fitted.blocks, fitted.chosen, seed=seed)
         watch(Progress("voting", fitted.chosen, 0, 1))

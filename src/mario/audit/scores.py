@@ -133,7 +133,11 @@ def scores_of(fitted: Fitted, source: Source, why: str) -> Scores:
         decisions=tuple(str(one) for one in fitted.decisions.get(fitted.chosen, [])),
         promise=_promise(rule, fitted.rows[fitted.chosen], parts),
         left_out=dict(fitted.left_out),
-        trainings={one.name: one.steps for one in fitted.plan.trainings if one.trains},
+        trainings={
+            one.name: one.steps
+            for one in fitted.plan.trainings
+            if one.trains and any(candidate.name in fitted.rows for candidate in fitted.plan.of(one.name))
+        },
     )
 
 

@@ -142,7 +142,9 @@ def _parts(data: Data, rows: Tensor, draws: torch.Generator) -> list[Any]:
 
 
 def _penalty(head: BlockClassifier) -> float:
-    return float(head.C_)  # of one regression on all blocks
+    found = head.C_
+    assert isinstance(found, float | int)  # of one regression on all blocks
+    return float(found)
 
 
 def _likeness(model: WithSteady, graphs: list[Data], whole: list[BlockMatrix], seed: int) -> Stability:

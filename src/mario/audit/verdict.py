@@ -89,7 +89,7 @@ def shift_sentence(found: Comparison) -> str:
         return f"No shift found {between}: nothing differs by more than chance explains."
     if found.shifts:
         shown = [column_words(one, found) for one in found.shifts[:_SHOWN]]
-        many = f"{len(found.shifts)} of {len(found.columns)} columns shift {between}"
+        many = f"{len(found.shifts):,} of {len(found.columns):,} columns shift {between}"
         return f"{many}{', most of all' if len(found.shifts) > _SHOWN else ':'} {' and '.join(shown)}."
     where = listed([_WHERE.get(one.what, one.what) for one in found.readings if one.found])
     return f"The domain can be read from {where} {between}, though no single column shows it."

@@ -28,7 +28,8 @@ def audit(
         str | None, typer.Option(metavar="TIME", help="Wall-clock limit, such as 5m: fewer and shorter trainings.")
     ] = None,
     stability: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TSV with the stability of each node, of the new graph if given.")
+        Path | None,
+        typer.Option(metavar="FILE", help="TSV with the stability of each node, of the new graph if given."),
     ] = None,
     domain: Domain = None,
     shift: Shift = None,
@@ -58,8 +59,7 @@ def audit(
     seconds = None if budget is None else parse_budget(budget)
     given = assignments(settings, example="hidden_channels=64")
     console = Console(quiet=quiet or as_json, highlight=False, markup=False, soft_wrap=True)
-    for path in (out, stability):
-        _check_file(path)
+    _check_files(out, stability, training=not only_shifts)
     case: dict[str, Any] = {"domain": domain, "shift": shift, "setting": setting, "split_seed": split_seed}
     source = read_source(graph, **case, root=root, seed=seed)
     coming = None if new is None else read_source(new, root=root, seed=seed)
@@ -84,20 +84,23 @@ def audit(
     console.print(f"written to {out} in {lasting(found.seconds)}")
 
 
-def _check_file(path: Path | None) -> None:
+def _check_files(out: Path, stability: Path | None, *, training: bool) -> None:
     from mario.errors import MarioError
 
-    if path is not None and path.is_dir():
-        raise MarioError(f"{path} is a folder: name a file to write to")
+    for path in (out, stability):
+        if path is not None and path.is_dir():
+            raise MarioError(f"{path} is a folder: name a file to write to")
+    if stability is not None and not training:
+        raise MarioError("there is no stability of nodes without a training: leave out --only-shifts or --stability")
 
 
 def _write_stability(found: "Audit", path: Path, source: Any) -> None:
     from mario.embedder.reading import ids_of
-    from mario.errors import MarioError
+    from mario.errors import RunFailedError
     from mario.files import write_text
 
     if found.stability is None:
-        raise MarioError("there is no stability of nodes without a training: leave out --only-shifts or --stability")
+        raise RunFailedError("the budget was over before the stability of nodes: give --budget more time")
     shares = found.stability.new or found.stability.nodes
     ids = range(len(shares)) if source.folder is None else ids_of(source.folder, len(shares)).values(0, len(shares))
     rows = (f"{_cell(one)}\t{share:.4f}" for one, share in zip(ids, shares, strict=True))
@@ -154,7 +157,9 @@ def _shifts(found: "Comparison") -> Any:
         table.add_column(heading, justify="right", no_wrap=True)
     for reading in found.readings:
         if reading.found:
-            table.add_row(f"domain read from {reading.what}", "", f"{percent(reading.accuracy)} right", "", _p(reading.p))
+            table.add_row(
+                f"domain read from {reading.what}", "", f"{percent(reading.accuracy)} right", "", _p(reading.p)
+            )
     for one in found.shifts[:_SHOWN]:
         table.add_row(one.event, one.domain, percent(one.share), percent(one.rest), _p(one.p))
     if len(found.shifts) > _SHOWN:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,14 @@ from markupsafe import Markup
 
 from mario.audit import Audit
 from mario.audit.auditing import about_firmness
-from mario.audit.scores import Promise, Scored, Scores
+from mario.audit.scores import Promise, Scores
 from mario.audit.shifts import LEVEL, Comparison, Shift
 from mario.audit.stability import DROPPED, FIRM
 from mario.audit.verdict import gain, percent, plus_minus, points, title, verdict_of
 from mario.files import check_path, write_text
 from mario.report.html import render
 
-_SHOWN = 25  # columns before the rest is folded
+_SHOWN = 10  # columns before the rest is folded
 _MOST = 200
 _STEPS = (1, 2, 5, 10, 20, 25, 50)
 _READERS = {
@@ -85,7 +84,8 @@ def write_audit(found: Audit, path: str | os.PathLike[str]) -> Path:
 def audit_page(found: Audit) -> Markup:
     """The page as text."""
     style = "".join(
-        resources.files("mario.report.page").joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "audit.css")
+        resources.files("mario.report.page").joinpath(name).read_text(encoding="utf-8")
+        for name in ("page.css", "audit.css")
     )
     scores = found.scores
     lines = [] if scores is None else forest_lines(scores)
@@ -97,7 +97,7 @@ def audit_page(found: Audit) -> Markup:
         style=Markup(style),
         verdict=verdict_of(found),
         lines=lines,
-        axis=_axis(lines),
+        axis=_axis(_ends(scores)) if lines and scores is not None else [],
         promise=None if scores is None else scores.promise,
         promised="" if scores is None else _promised(scores.promise),
         scores=scores,
@@ -122,7 +122,7 @@ def forest_lines(scores: Scores) -> list[Line]:
     known = [one for one in scores.candidates if one.score is not None]
     if not known:
         return []
-    first, last = _ends(known, scores.promise)
+    first, last = _ends(scores)
 
     def place(value: float | None) -> float | None:
         return None if value is None else round(100 * (min(max(value, first), last) - first) / (last - first), 2)
@@ -149,39 +149,32 @@ def forest_lines(scores: Scores) -> list[Line]:
     return found
 
 
-def _ends(known: Sequence[Scored], promise: Promise) -> tuple[float, float]:
-    """Where the axis begins and ends: round numbers around the scores and most of the intervals."""
-    scores = [one.score for one in known if one.score is not None]
-    scores += [part.score for one in known for part in one.parts]
-    low = min([*scores, *([] if promise.low is None else [promise.low])])
-    high = max([*scores, *([] if promise.high is None else [promise.high])])
+def _ends(found: Scores) -> tuple[float, float]:
+    """Where the axis begins and ends: round numbers around all scores and what is promised."""
+    scores = [one.score for one in found.candidates if one.score is not None]
+    scores += [part.score for one in found.candidates for part in one.parts]
+    scores += [end for end in (found.promise.low, found.promise.high) if end is not None]
+    low, high = min(scores), max(scores)
     step = next((one for one in _STEPS if (high - low) * 100 <= 6 * one), 50)
     first = max(0, int(100 * low // step) * step)
     last = min(100, -int(-100 * high // step) * step)
-    return first / 100, max(last, first + step) / 100
+    return min(first, last - step) / 100, last / 100
 
 
-def _axis(lines: Sequence[Line]) -> list[tuple[float, str]]:
-    """Marks of the axis, from the places of two scores."""
-    known = [(line.place, float(line.score)) for line in lines if line.place is not None]
-    if len({value for _, value in known}) < 2:
-        return []
-    (left, a), (right, b) = min(known, key=lambda one: one[1]), max(known, key=lambda one: one[1])
-    if right == left:
-        return []
-    scale = (right - left) / (b - a)
-    first, last = a - left / scale, a + (100 - left) / scale
+def _axis(ends: tuple[float, float]) -> list[tuple[float, str]]:
+    """Marks of the axis: the place of each, and its text."""
+    first, last = round(100 * ends[0]), round(100 * ends[1])
     step = next((one for one in _STEPS if last - first <= 5 * one), 50)
-    start = -int(-round(first, 1) // step) * step
-    return [(round((value - first) * scale, 2), str(value)) for value in range(start, int(round(last, 1)) + 1, step)]
+    marks = range(-int(-first // step) * step, last + 1, step)
+    return [(round(100 * (value - first) / (last - first), 2), str(value)) for value in marks]
 
 
 def _promised(promise: Promise) -> str:
     if promise.kind == "domain" and promise.domains > 1:
         return (
             f"{plus_minus(promise)} % is the mean, over {promise.domains} domains, of the score there of the candidate "
-            "that is best on the others, with the range in which 95 % of further domains like these lie. It is below the "
-            "score of the chosen candidate where choosing the best of many has helped that."
+            "that is best on the others, with the range in which 95 % of further domains like these lie. It is below "
+            "the score of the chosen candidate where choosing the best of many has helped that."
         )
     if promise.kind == "domain":
         return "The score is that on the validation domains of the split, with an interval over their nodes."
@@ -227,8 +220,8 @@ def _comparison(found: Comparison) -> dict[str, Any]:
 
 def _bar(one: Shift) -> Bar:
     means = ""
-    if one.mean is not None and one.rest_mean is not None and one.deviations is not None:
-        means = f"mean {one.mean:.3g} against {one.rest_mean:.3g}, {one.deviations:+.1f} standard deviations"
+    if "≤" in one.event and one.mean is not None and one.rest_mean is not None and one.deviations is not None:
+        means = f"mean {one.mean:.3g} against {one.rest_mean:.3g}, {signed(one.deviations)} standard deviations"
     return Bar(
         column=one.column,
         kind=one.kind,
@@ -240,6 +233,16 @@ def _bar(one: Shift) -> Bar:
         means=means,
         p=_p(one.p),
     )
+
+
+def signed(value: float) -> str:
+    """A number with one decimal and its sign.
+
+    Example:
+        >>> signed(-0.82), signed(2)
+        ('−0.8', '+2.0')
+    """
+    return f"{value:+.1f}".replace("-", "−")
 
 
 def _p(value: float) -> str:
@@ -301,8 +304,12 @@ def _firmness(found: Audit) -> list[dict[str, Any]]:
                 "mean": f"{about['mean']:.2f}",
                 "firm": percent(about["firm"]),
                 "bins": [
-                    {"from": f"{place / 5:.1f}", "to": f"{(place + 1) / 5:.1f}", "share": percent(count / len(shares)),
-                     "width": round(100 * count / len(shares), 2)}
+                    {
+                        "from": f"{place / 5:.1f}",
+                        "to": f"{(place + 1) / 5:.1f}",
+                        "share": percent(count / len(shares)),
+                        "width": round(100 * count / len(shares), 2),
+                    }
                     for place, count in enumerate(counts)
                 ],
             }
