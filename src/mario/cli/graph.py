@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mario.cli.options import AsJson, Quiet, assignments, listed
+from mario.errors import MarioError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +44,10 @@ def build(
     edges: Annotated[
         list[str] | None, typer.Option(metavar="FILE", help="Table of edges, like --nodes; repeatable.")
     ] = None,
+    graph: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A whole graph instead: .npz, .mat, .graphml, .gml, .gexf, or .pt of PyG."),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="New folder of the graph.")] = Path(
         "graph"
     ),
@@ -66,8 +72,12 @@ def build(
         str | None, typer.Option(metavar="NAME", help="Each file is a graph of its own: the domain NAME says which.")
     ] = None,
     directed: Annotated[
-        bool, typer.Option("--directed/--undirected", help="Whether edges have a direction. Default: they have none.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--directed/--undirected",
+            help="Whether edges have a direction. Default: as the file says; in tables, none.",
+        ),
+    ] = None,
     drop_dangling: Annotated[
         bool,
         typer.Option("--drop-dangling", help="Leave out edges to nodes that are not in the table, and count them."),
@@ -94,7 +104,7 @@ def build(
 
     from mario.graphs.tables.build import Wishes, build_graph
     from mario.graphs.tables.columns import Roles
-    from mario.graphs.tables.opening import open_tables
+    from mario.graphs.tables.opening import open_graph, open_tables
 
     roles = Roles(
         id=id_,
@@ -117,7 +127,13 @@ def build(
         graph_column=by_file or "graph",
     )
     console = Console(quiet=quiet or as_json, highlight=False, markup=False, soft_wrap=True)
-    tables = open_tables(nodes or (), edges or (), graphs_by_file=by_file is not None)
+    if graph is not None:
+        if nodes or edges:
+            raise MarioError("--graph is a whole graph, so --nodes and --edges cannot be given with it")
+        tables, roles = open_graph(graph, roles)
+        wishes = replace(wishes, roles=roles)
+    else:
+        tables = open_tables(nodes or (), edges or (), graphs_by_file=by_file is not None)
     with _watched(console, quiet or as_json) as watch:
         built = build_graph(tables, out, wishes, announce=lambda found: console.print(_columns(found)), watch=watch)
     if as_json:
@@ -156,8 +172,6 @@ def _columns(found: "Mapping[str, tuple[Column, ...]]") -> Any:
 
 
 def _as_json(built: "Built") -> dict[str, Any]:
-    from dataclasses import asdict
-
     card = built.card
     keys = ("name", "nodes", "edges", "features", "classes", "labeled", "class_names", "like")
     columns = {table: [asdict(column) for column in columns] for table, columns in built.columns.items()}

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 PLAN_FILE = "features.json"
 GRAPH_FOLDER = "graph"
 GRAPH_FILE = "graph.safetensors"
+MATRIX = "matrix"
+"""The column of the card that stands for features that came as a matrix."""
 _RESERVED = (
     "x", "y", "edge_index", "edge_weight", "edge_attr", "starts", "time", "edge_time", "batch", "ptr", "domain",
     "domain_id", "domain_names", "env_id", "group_id", "groups", "shift", "setting", "name", "metric",
@@ -81,11 +83,15 @@ class Tables:
     Attributes:
         nodes, edges: their tables, in parts; no nodes for a list of edges alone.
         lists: lists for the ids of nodes.
+        matrix: features of the nodes that are kept as they are, dense or CSR; None if columns become features.
+        directed: whether edges have a direction, if the tables tell.
     """
 
     nodes: Sequence[Part]
     edges: Sequence[Part]
     lists: Sequence[MemoryPart] = ()
+    matrix: Any = None
+    directed: bool = False
 
     def size(self) -> int:
         """Bytes of the files."""
@@ -99,7 +105,7 @@ class Wishes:
 
     Attributes:
         roles: what is said of columns, of both tables.
-        directed: whether an edge goes from its source to its target only.
+        directed: whether an edge goes from its source to its target only; None for what the tables say.
         drop_dangling: leave out edges to nodes that are not there.
         like: the folder of a graph whose features, classes and domains this one has, too.
         graph_column: the name of the domain that the names of files say.
@@ -109,7 +115,7 @@ class Wishes:
     """
 
     roles: Roles = field(default_factory=Roles)
-    directed: bool = False
+    directed: bool | None = None
     drop_dangling: bool = False
     like: str | os.PathLike[str] | None = None
     graph_column: str = "graph"
@@ -175,7 +181,9 @@ class Like:
     @property
     def digest(self) -> str:
         """What the card of a graph that is like this one says."""
-        return DIGEST if self.plan is None else self.plan.digest
+        if self.plan is not None:
+            return self.plan.digest
+        return f"{MATRIX}-{self.card.features}" if MATRIX in self.card.columns else DIGEST
 
 
 def find_columns(tables: Tables, wishes: Wishes, like: Like | None = None) -> dict[str, tuple[Column, ...]]:
@@ -223,6 +231,8 @@ class _Build:
         self.plan: FeaturePlan | None = None
         self.file = GRAPH_FOLDER
         self.attributes: dict[str, str] = {}
+        self.directed = tables.directed if wishes.directed is None else wishes.directed
+        self._sparse: Any = None
 
     def run(self) -> None:
         self.arrays.mkdir()
@@ -245,7 +255,7 @@ class _Build:
             {"": nodes.index([""])[""]} if alone else index_nodes(nodes, self.tables.nodes, column, by_graph=by_graph)
         )
         self._write_ids(nodes, graphs)
-        spool = EdgeSpool(self.home, nodes.count, directed=self.wishes.directed, weighted=ends.weight is not None)
+        spool = EdgeSpool(self.home, nodes.count, directed=self.directed, weighted=ends.weight is not None)
         stage = "edges"
         edge_rows = add_edges(
             spool, self.tables.edges, ends, nodes, index, meter,
@@ -330,7 +340,13 @@ class _Build:
         from mario.graphs.mapped import write_array
 
         columns = [column for column in self.columns.get("nodes", ()) if column.role == "feature"]
+        if self.tables.matrix is not None:
+            return self._write_matrix(nodes)
         if self.like is not None:
+            if MATRIX in self.like.card.columns:
+                raise MarioError(
+                    f"--like {self.like.card.folder}: its features came as a matrix, and these tables have none"
+                )
             self.plan = self.like.plan
         elif columns:
             self.watch(Progress("features", 0, nodes.count))
@@ -356,6 +372,23 @@ class _Build:
         self.lines += [f"{line}." for line in self.plan.report.lines()]
         self.plan.save(self.home / PLAN_FILE)
         return self.plan.width
+
+    def _write_matrix(self, nodes: Nodes) -> int:
+        """Features that are a matrix already."""
+        from mario.graphs.mapped import write_array
+
+        matrix = self.tables.matrix
+        width = int(matrix.shape[1])
+        if self.like is not None and (self.like.plan is not None or self.like.card.features != width):
+            raise MarioError(
+                f"--like {self.like.card.folder}: it has {self.like.card.features:,} features, and this graph has a "
+                f"matrix with {width:,}"
+            )
+        if isinstance(matrix, np.ndarray):
+            write_array(self.arrays / "x.npy", np.float32, matrix.shape, [matrix])
+        else:
+            self._sparse, self.file = matrix, GRAPH_FILE
+        return width
 
     def _transformed(self, nodes: Nodes) -> "Iterator[Any]":
         assert self.plan is not None
@@ -408,7 +441,7 @@ class _Build:
             for name, values in arrays.items():
                 write_array(self.arrays / f"{name}.npy", np.int64, values.shape, [values])
             names = ("x", "edge_index", *(["edge_weight"] if weighted else []), "starts", *arrays)
-            finish_folder(self.arrays, names, plain, symmetric=not self.wishes.directed)
+            finish_folder(self.arrays, names, plain, symmetric=not self.directed)
             return
         import torch
         from torch_geometric.data import Data

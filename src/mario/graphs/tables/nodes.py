@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mario.errors import MarioError, RunFailedError
 from mario.graphs.tables.columns import Column
+from mario.graphs.tables.dates import dates, find_formats
 from mario.graphs.tables.formats import MemoryPart, Part, WrongTypeError, empty_to_null
 from mario.graphs.tables.ids import INTEGERS, DuplicateIdError, IdIndex, as_keys, integer_types, key_type
 from mario.graphs.tables.sources import Meter
@@ -24,11 +25,6 @@ MOST_DOMAINS = 100_000
 GRAPH = "\x00graph"
 """The name that the graph of each row has among the domains until its column is named."""
 _SHOWN = 60
-_DATES = (
-    "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%Y%m%d",
-    "%Y-%m",
-)  # fmt: skip
-"""Forms of dates that are unambiguous. All values of a column must have the same one."""
 
 
 class Codes:
@@ -219,7 +215,7 @@ class _Reading:
         self.domains = {name: Codes(values.get(name, ())) for name, role in roles.items() if role == "domain"}
         self.graphs = Codes(values.get(GRAPH, ()))
         self.times: list[NDArray[np.int64]] = []
-        self.date_form: list[str] = []
+        self.date_forms: tuple[str, ...] = ()
         self.missing = dict.fromkeys((name for name, role in roles.items() if role != "drop"), 0)
 
     def read(self) -> Nodes:
@@ -330,27 +326,25 @@ class _Reading:
             found = self._dates(part, array, row)
         else:
             raise MarioError(f"{part.name}, column {self.time}: {kind} is no time; use dates or numbers, or --drop it")
+        missing = missing | np.asarray(found.is_null().to_numpy(zero_copy_only=False), bool)
         result = np.asarray(pc.fill_null(found, 0).to_numpy(zero_copy_only=False), np.int64).copy()
         result[missing] = MISSING_TIME
         return result
 
     def _dates(self, part: Part, array: pa.Array, row: int) -> pa.Array:
-        """Seconds since 1970 of dates in the form of the first ones."""
-        for form in self.date_form or _DATES:
-            found = pc.strptime(array, format=form, unit="s", error_is_null=True)
-            if found.null_count == array.null_count:
-                self.date_form = [form]
-                return found.cast(pa.int64())
-            if self.date_form:
-                break
-        best = self.date_form[0] if self.date_form else _DATES[3]
-        found = pc.strptime(array, format=best, unit="s", error_is_null=True)
-        wrong = pc.and_(pc.is_null(found), pc.is_valid(array))
-        at = int(np.flatnonzero(np.asarray(wrong.to_numpy(zero_copy_only=False)))[0])
-        raise MarioError(
-            f"{part.where(row + at, self.time)}: {_short(array[at].as_py())} is no date in the form of the other rows; "
-            "write all dates as 2017-06-30 or 2017-06-30 12:00:00, or --drop the column"
-        )
+        """Seconds since 1970 of dates in the forms of the first ones."""
+        assert self.time is not None
+        if not self.date_forms:
+            self.date_forms = find_formats(array, self.time)
+        read = dates(array, self.time, self.date_forms)
+        wrong = read.unparsable if self.date_forms else ~read.missing
+        if wrong.any():
+            at = int(np.flatnonzero(wrong)[0])
+            raise MarioError(
+                f"{part.where(row + at, self.time)}: {_short(array[at].as_py())} is no date in the form of the other "
+                "rows; write all dates as 2017-06-30 or 2017-06-30 12:00:00, or --drop the column"
+            )
+        return pa.array(np.floor(np.where(read.there, read.values, 0)).astype(np.int64), mask=~read.there)
 
 
 class Lists:

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mario.errors import MarioError
 from mario.graphs.tables.build import Tables
+from mario.graphs.tables.columns import Roles
 from mario.graphs.tables.formats import ListsPart, MemoryPart, Part, open_part
 from mario.graphs.tables.sources import GRAPH_FORMATS, TableFile, by_file, table_files
 
@@ -44,6 +46,25 @@ def open_tables(nodes: Paths = (), edges: Paths = (), *, graphs_by_file: bool = 
     if not tables:
         tables, lists = [*lists], []
     return Tables(tables, [open_part(file, "edges") for file in edge_files], lists)
+
+
+def open_graph(path: str | os.PathLike[str], roles: Roles) -> tuple[Tables, Roles]:
+    """The tables of a file with a whole graph, and the roles with those that it has itself."""
+    from mario.graphs.tables.whole import open_whole
+
+    files = table_files([path], "--graph")
+    if len(files) != 1:
+        raise MarioError(f"--graph: {path} matches {len(files)} files; name one")
+    if files[0].form not in GRAPH_FORMATS.values():
+        raise MarioError(f"--graph: {files[0]} is a table; give it as --nodes or --edges")
+    tables = open_whole(files[0])
+    names = tables.nodes[0].schema.names
+    weight = "weight" if "weight" in tables.edges[0].schema.names else None
+    label = "label" if tables.matrix is not None and "label" in names else None
+    return tables, replace(
+        roles, id=roles.id or names[0], source="source", target="target", weight=roles.weight or weight,
+        label=roles.label or label,
+    )  # fmt: skip
 
 
 def _by_file(files: list[TableFile]) -> list[TableFile]:
