@@ -1,15 +1,16 @@
 """`mario.Embedder`: a fit in scikit-learn's manners, of graphs, tables and arrays."""
 
 import copy
+import dataclasses
+import json
 import os
+import shutil
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
@@ -20,15 +21,14 @@ from mario.arguments import check_count
 from mario.embedder.arrays import RowGraph
 from mario.embedder.embedding import Embeddings, embed_by
 from mario.embedder.fitting import fit_graph
-from mario.embedder.folder import About, ModelFolder
+from mario.embedder.folder import About
 from mario.embedder.reading import make_ready
-from mario.embedder.sources import Source, read_source
-from mario.embedder.writing import Result, conclude, write_model
+from mario.embedder.sources import Source, read_source, with_masks
+from mario.embedder.writing import conclude, write_model
 from mario.errors import MarioError
 from mario.evaluation import BlockClassifier
-from mario.files import check_path, write_json, write_tensors
+from mario.files import check_path
 from mario.methods import WithSteady
-from mario.untrusted import read_json, read_safetensors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
     Given = str | os.PathLike[str] | Data | Any
 
-_STATE, _ROWS = "estimator.json", "rows.safetensors"
+_STATE, _ROWS, _PLAN = "estimator.json", "rows.safetensors", "rows.json"
 _FORMAT = 1
+_CLASSES = ("binary", "multiclass")
 
 
 def _has_head(embedder: "Embedder") -> bool:
@@ -56,7 +57,8 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     - a graph: a PyG ``Data``, the folder of a graph of your own, or the name of a dataset. Rows are its nodes. Labels
       are its ``y`` or the argument ``y``.
-    - an array or a ``DataFrame`` of numbers. Rows have no graph of their own, so each gets edges from the
+    - an array, or a ``DataFrame``: one of numbers is an array, and of others the columns are found and made features of
+      as ``mario graph build`` does it, with labels and domains. Rows have no graph of their own, so each gets edges from the
       ``n_neighbors`` nearest rows of the training (``graph="none"``: no edges). What a row becomes does not depend on
       the other rows that are transformed with it.
 
@@ -137,25 +139,32 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             y: The label of each row; by default the labels of the graph.
         """
         check_count("n_neighbors", self.n_neighbors)
+        rows, frame = None, None
         if _is_graph(X):
-            rows, source = None, read_source(X, domain=self.domain, seed=self.seed)
+            source = _labeled(X, y, self.domain, self.seed)
             self.n_features_in_ = int(source.data.x.size(1))
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
-            if y is not None:
-                source = _with_labels(source, y, self.seed)
         else:
-            checked = _float32(validate_data(self, X, dtype="numeric", ensure_min_samples=2))
-            rows = RowGraph(checked, self.graph, self.n_neighbors)
+            table = table_of(X)
+            if table is None:
+                checked = _float32(validate_data(self, X, dtype="numeric", ensure_min_samples=2))
+                rows = RowGraph(checked, self.graph, self.n_neighbors)
+            else:
+                validate_data(self, X, skip_check_array=True)
+                frame = Frame.fit(table, self.seed)
+                rows = RowGraph(frame.features(table), self.graph, self.n_neighbors, frame.domains(table))
+                y = frame.labels(table) if y is None else y
             data = rows.training()
             data.name = "rows"
-            source = read_source(data, seed=self.seed)
-            if y is not None:
-                source = _with_labels(source, y, self.seed)
-        fitted = fit_graph(
-            source.data, given=self._given(), budget=self.budget, seed=self.seed, device=self.device
-        )
-        self._keep(conclude(fitted, source, seed=self.seed), rows)
+            source = _labeled(data, y, None, self.seed)
+        fitted = fit_graph(source.data, given=self._given(), budget=self.budget, seed=self.seed, device=self.device)
+        result = conclude(fitted, source, seed=self.seed)
+        self.model_: WithSteady = fitted.model
+        self.about_: About = result.about
+        self.head_: BlockClassifier | None = result.head
+        self._rows, self._frame, self._result, self._saved = rows, frame, result, None
+        self._set_classes(source.data.get("classes"))
         return self
 
     def fit_transform(self, X: "Given", y: Any = None, **_: Any) -> "NDArray[np.float32]":
@@ -173,22 +182,14 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise MarioError(f"{twice[0]} is given as an argument and in settings; give it once")
         return {**given, **self.settings}
 
-    def _keep(self, result: Result, rows: RowGraph | None) -> None:
-        self.model_: WithSteady = result.fitted.model
-        self.about_: About = result.about
-        self.head_: BlockClassifier | None = result.head
-        self._result: Result | None = result
-        self._rows, self._saved = rows, None
-        classes = result.source.data.get("classes")
-        self._set_classes(None if classes is None else np.asarray(classes))
-
-    def _set_classes(self, known: "NDArray[Any] | None") -> None:
+    def _set_classes(self, known: list[Any] | None) -> None:
+        """The classes of the head, as they were in ``y``."""
         if hasattr(self, "classes_"):
             del self.classes_
-        if self.head_ is None:
-            return
-        names = np.asarray(self.about_.class_names)
-        self.classes_ = names if known is None else known[np.asarray(self.head_.classes_, np.int64)]
+        self._known = known
+        if self.head_ is not None:
+            names = np.asarray(self.about_.class_names)
+            self.classes_ = names if known is None else np.asarray(known)[np.asarray(self.head_.classes_, np.int64)]
 
     # Use --------------------------------------------------------------------------------------------------------------
 
@@ -240,8 +241,15 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return embed_by(self.model_, self.about_, make_ready(self.about_, X)), 0
         if _is_graph(X):
             raise MarioError("this Embedder was fitted on an array; X must be one too, got a graph")
-        checked = _float32(validate_data(self, X, dtype="numeric", reset=False))
-        graph = self._rows.beside(checked)
+        domains = None
+        if self._frame is None:
+            checked = _float32(validate_data(self, X, dtype="numeric", reset=False))
+        else:
+            table = table_of(X)
+            if table is None:
+                raise MarioError(f"this Embedder was fitted on a table; X must be one too, got {type(X).__name__}")
+            checked, domains = self._frame.features(table), self._frame.domains(table)
+        graph = self._rows.beside(checked, domains)
         return embed_by(self.model_, self.about_, make_ready(self.about_, graph)), len(self._rows.rows)
 
     # Files ------------------------------------------------------------------------------------------------------------
@@ -250,13 +258,60 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Write a model folder, which ``mario embed`` and ``mario predict`` read if it was fitted on a graph."""
         check_is_fitted(self)
         home = check_path("folder", folder).expanduser()
-        assert self._result is not None
-        write_model(self._result, home)
+        content = {
+            "format": _FORMAT,
+            "params": self.get_params(deep=False),
+            "classes": self._known,
+            "feature_names": _listed(getattr(self, "feature_names_in_", None)),
+            "features": self.n_features_in_,
+            "rows": self._rows is not None,
+            "domains": None if self._rows is None else self._rows.domains,
+            "frame": None if self._frame is None else {"label": self._frame.label, "domain": self._frame.domain},
+        }
+        try:
+            json.dumps(content)
+        except (TypeError, ValueError) as error:
+            raise MarioError(f"settings and labels must be plain values to be saved ({error})") from None
+        write_json(home / _STATE, content)
+        if self._rows is not None:
+            write_tensors(home / _ROWS, {"rows": torch.from_numpy(self._rows.rows)}, {"mario_rows": "1"})
+        if self._frame is not None:
+            self._frame.plan.save(home / _PLAN)
+        if self._result is not None:
+            write_model(self._result, home)
+        elif self._saved is not None and self._saved.path.resolve() != home.resolve():
+            _copy(self._saved, home)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "Embedder":
-        """The Embedder in a folder of :meth:`save` or of ``mario fit``."""
-        raise NotImplementedError
+        """The Embedder in a folder of :meth:`save` or of ``mario fit``. The folder must stay for it to be saved again."""
+        found = ModelFolder.read(check_path("folder", folder))
+        state = found.path / _STATE
+        written = read_json(state) if state.exists() else {"format": _FORMAT, "params": {}, "rows": False}
+        try:
+            if written["format"] != _FORMAT:
+                raise ValueError(f"it has format {written['format']}")
+            made = cls(**written["params"])
+            made.about_, made.model_, made.head_ = found.about, found.model(), found.head()
+            made.n_features_in_ = int(written.get("features", found.about.graph.features))
+            if written.get("feature_names") is not None:
+                made.feature_names_in_ = np.asarray([str(name) for name in written["feature_names"]], dtype=object)
+            made._rows, made._frame, made._result, made._saved = None, None, None, found
+            if written.get("frame") is not None:
+                frame = written["frame"]
+                made._frame = Frame(FeaturePlan.load(found.path / _PLAN), str(frame["label"]), str(frame["domain"]))
+            if written["rows"]:
+                _, tensors = read_safetensors(found.path / _ROWS, "mario_rows")
+                made._rows = RowGraph(
+                    np.asarray(tensors["rows"].numpy(), np.float32),
+                    made.graph,
+                    check_count("n_neighbors", made.n_neighbors),
+                    written["domains"],
+                )
+            made._set_classes(written.get("classes"))
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise MarioError(f"{state} is damaged, or of another version of mario ({error})") from None
+        return made
 
     # scikit-learn -----------------------------------------------------------------------------------------------------
 
@@ -279,24 +334,50 @@ def _float32(rows: Any) -> "NDArray[np.float32]":
     return check_array(found, input_name="X")  # type: ignore[no-any-return]
 
 
-def _with_labels(source: Source, y: Any, seed: int) -> Source:
-    """The source with other labels; as it is if they are no classes."""
-    labels = column_or_1d(y, warn=True)
-    count = int(source.data.x.size(0))
+def _labeled(given: "Given", y: Any, domain: str | None, seed: int) -> Source:
+    """A graph with the labels ``y`` in place of its own; with its own if ``y`` is ``None`` or has no classes."""
+    if isinstance(given, Data):
+        return read_source(_with_labels(given, y), domain=domain, seed=seed)
+    source = given if isinstance(given, Source) else read_source(given, domain=domain, seed=seed)
+    data = _with_labels(source.data, y)
+    if data is source.data:
+        return source
+    return dataclasses.replace(source, data=with_masks(data, seed), class_names=tuple(data.class_names))
+
+
+def _with_labels(data: Data, y: Any) -> Data:
+    if y is None:
+        return data
+    labels = column_or_1d(np.asarray(y, object) if isinstance(y, list) and None in y else y, warn=True)
+    count = int(data.x.size(0))
     if len(labels) != count:
         raise MarioError(f"y has {len(labels)} labels for {count} rows")
     if labels.dtype.kind == "O":
         missing = np.array([label is None or label != label for label in labels], bool)
-    elif labels.dtype.kind == "f":
-        missing = np.isnan(labels) | (labels == -1)
     else:
-        missing = labels == -1 if labels.dtype.kind in "iu" else np.zeros(count, bool)
-    if missing.all() or type_of_target(labels[~missing]) not in ("binary", "multiclass"):
-        return source
-    classes, codes = np.unique(labels[~missing], return_inverse=True)
-    data = copy.copy(source.data)
+        missing = np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(count, bool)
+    if labels.dtype.kind in "iuf":
+        missing |= labels == -1
+    there = labels[~missing]
+    if missing.all() or type_of_target(list(there) if there.dtype.kind == "O" else there) not in _CLASSES:
+        return data
+    classes, codes = np.unique(there.astype(str) if there.dtype.kind == "O" else there, return_inverse=True)
+    data = copy.copy(data)
     data.y = torch.full((count,), -1)
     data.y[torch.from_numpy(~missing)] = torch.from_numpy(codes.astype(np.int64))
-    data.num_classes, data.class_names = len(classes), [str(name) for name in classes]
-    data.classes = classes.tolist()
-    return read_source(data, seed=seed)
+    data.num_classes, data.class_names, data.classes = len(classes), [str(name) for name in classes], classes.tolist()
+    return data
+
+
+def _copy(saved: ModelFolder, home: Path) -> None:
+    for name in (*saved.about.files, CARD, ABOUT):  # what makes it a model last
+        there = saved.path / name
+        if not there.is_file():
+            raise MarioError(
+                f"{there} is gone: the folder that an Embedder was loaded from must stay until it is saved"
+            )
+        write_whole(home / name, lambda target, there=there: shutil.copyfile(there, target))  # type: ignore[misc]
+
+
+def _listed(names: Any) -> list[str] | None:
+    return None if names is None else [str(name) for name in names]
