@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -21,20 +22,23 @@ from mario.arguments import check_count
 from mario.embedder.arrays import RowGraph
 from mario.embedder.embedding import Embeddings, embed_by
 from mario.embedder.fitting import fit_graph
-from mario.embedder.folder import About
+from mario.embedder.folder import ABOUT, CARD, About, ModelFolder
+from mario.embedder.frames import Frame, table_of
 from mario.embedder.reading import make_ready
 from mario.embedder.sources import Source, read_source, with_masks
-from mario.embedder.writing import conclude, write_model
+from mario.embedder.writing import Result, conclude, write_model
 from mario.errors import MarioError
 from mario.evaluation import BlockClassifier
-from mario.files import check_path
+from mario.files import check_path, write_json, write_tensors, write_whole
 from mario.methods import WithSteady
+from mario.untrusted import read_json, read_safetensors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sklearn.utils import Tags
 
-    Given = str | os.PathLike[str] | Data | Any
+Given: TypeAlias = Any
+"""A graph or its name, an array, or a table."""
 
 _STATE, _ROWS, _PLAN = "estimator.json", "rows.safetensors", "rows.json"
 _FORMAT = 1
@@ -57,10 +61,10 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     - a graph: a PyG ``Data``, the folder of a graph of your own, or the name of a dataset. Rows are its nodes. Labels
       are its ``y`` or the argument ``y``.
-    - an array, or a ``DataFrame``: one of numbers is an array, and of others the columns are found and made features of
-      as ``mario graph build`` does it, with labels and domains. Rows have no graph of their own, so each gets edges from the
-      ``n_neighbors`` nearest rows of the training (``graph="none"``: no edges). What a row becomes does not depend on
-      the other rows that are transformed with it.
+    - an array, or a ``DataFrame``. One of numbers is an array; of others the columns are found and made features of as
+      ``mario graph build`` does it, with labels and domains. Rows have no graph of their own, so each gets edges from
+      the ``n_neighbors`` nearest rows of the training (``graph="none"``: no edges). What a row becomes does not depend
+      on the other rows that are transformed with it.
 
     In ``y``, -1 and ``None`` mean no label. Continuous values are no labels and are ignored.
 
@@ -131,7 +135,7 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     # Fit --------------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: "Given", y: Any = None) -> Self:
+    def fit(self, X: Given, y: Any = None) -> Self:
         """Fit on a graph, an array or a ``DataFrame``.
 
         Args:
@@ -163,11 +167,13 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.model_: WithSteady = fitted.model
         self.about_: About = result.about
         self.head_: BlockClassifier | None = result.head
-        self._rows, self._frame, self._result, self._saved = rows, frame, result, None
+        self._rows, self._frame = rows, frame
+        self._result: Result | None = result
+        self._saved: ModelFolder | None = None
         self._set_classes(source.data.get("classes"))
         return self
 
-    def fit_transform(self, X: "Given", y: Any = None, **_: Any) -> "NDArray[np.float32]":
+    def fit_transform(self, X: Given, y: Any = None, **_: Any) -> "NDArray[np.float32]":
         """``fit(X, y).transform(X)``."""
         return self.fit(X, y).transform(X)
 
@@ -189,24 +195,26 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._known = known
         if self.head_ is not None:
             names = np.asarray(self.about_.class_names)
-            self.classes_ = names if known is None else np.asarray(known)[np.asarray(self.head_.classes_, np.int64)]
+            codes = np.asarray(self.head_.classes_, np.int64)
+            self.classes_: NDArray[Any] = names if known is None else np.asarray(known)[codes]
 
     # Use --------------------------------------------------------------------------------------------------------------
 
-    def transform(self, X: "Given") -> "NDArray[np.float32]":
+    def transform(self, X: Given) -> "NDArray[np.float32]":
         """The embedding of each row, float32."""
         found, start = self._embed(X)
         dense: NDArray[np.float32] = found.dense()[start:].numpy()
         return dense
 
-    @available_if(_has_head)
-    def predict(self, X: "Given") -> "NDArray[Any]":
+    @available_if(_has_head)  # type: ignore[untyped-decorator]
+    def predict(self, X: Given) -> "NDArray[Any]":
         """The label of each row."""
-        likeliest: NDArray[Any] = self.predict_proba(X).argmax(1)
-        return self.classes_[likeliest]
+        likeliest = self.predict_proba(X).argmax(1)
+        found: NDArray[Any] = self.classes_[likeliest]
+        return found
 
-    @available_if(_has_head)
-    def predict_proba(self, X: "Given") -> "NDArray[np.float64]":
+    @available_if(_has_head)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Given) -> "NDArray[np.float64]":
         """The calibrated probability of each label, in the order of ``classes_``."""
         found, start = self._embed(X)
         assert self.head_ is not None
@@ -214,8 +222,8 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         probabilities: NDArray[np.float64] = self.head_.predict_proba(rows)
         return probabilities
 
-    @available_if(_has_head)
-    def score(self, X: "Given", y: Any) -> float:
+    @available_if(_has_head)  # type: ignore[untyped-decorator]
+    def score(self, X: Given, y: Any) -> float:
         """The accuracy of :meth:`predict`, on rows with a label."""
         found, wanted = self.predict(X), column_or_1d(y)
         if len(found) != len(wanted):
@@ -232,7 +240,7 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return np.asarray(self.about_.columns, dtype=object)
 
-    def _embed(self, X: "Given") -> tuple[Embeddings, int]:
+    def _embed(self, X: Given) -> tuple[Embeddings, int]:
         """Embeddings, and the first row of them that was asked for."""
         check_is_fitted(self)
         if self._rows is None:
@@ -284,10 +292,10 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "Embedder":
-        """The Embedder in a folder of :meth:`save` or of ``mario fit``. The folder must stay for it to be saved again."""
+        """The Embedder in a folder of :meth:`save` or of ``mario fit``, which must stay until it is saved again."""
         found = ModelFolder.read(check_path("folder", folder))
         state = found.path / _STATE
-        written = read_json(state) if state.exists() else {"format": _FORMAT, "params": {}, "rows": False}
+        written: Any = read_json(state) if state.exists() else {"format": _FORMAT, "params": {}, "rows": False}
         try:
             if written["format"] != _FORMAT:
                 raise ValueError(f"it has format {written['format']}")
@@ -298,6 +306,8 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 made.feature_names_in_ = np.asarray([str(name) for name in written["feature_names"]], dtype=object)
             made._rows, made._frame, made._result, made._saved = None, None, None, found
             if written.get("frame") is not None:
+                from mario.graphs.tables.features import FeaturePlan  # needs pyarrow
+
                 frame = written["frame"]
                 made._frame = Frame(FeaturePlan.load(found.path / _PLAN), str(frame["label"]), str(frame["domain"]))
             if written["rows"]:
@@ -334,7 +344,7 @@ def _float32(rows: Any) -> "NDArray[np.float32]":
     return check_array(found, input_name="X")  # type: ignore[no-any-return]
 
 
-def _labeled(given: "Given", y: Any, domain: str | None, seed: int) -> Source:
+def _labeled(given: Given, y: Any, domain: str | None, seed: int) -> Source:
     """A graph with the labels ``y`` in place of its own; with its own if ``y`` is ``None`` or has no classes."""
     if isinstance(given, Data):
         return read_source(_with_labels(given, y), domain=domain, seed=seed)
