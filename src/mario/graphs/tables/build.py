@@ -327,10 +327,10 @@ class _Build:
         part = next((one for one in self.tables.nodes if one.graph == self.tables.edges[0].graph), self.tables.nodes[0])
         named: set[str] = set()
         for name in (ends.source, ends.target):
-            if name in edges.schema.names:
+            if name in self.tables.edges[0].names:
                 named |= {str(one) for one in edges.column(name).slice(0, 1000).to_pylist()}
         for column in self.columns["nodes"]:
-            if column.role != "id" and column.name in part.sample.schema.names and named:
+            if column.role != "id" and column.name in part.names and named:
                 there = {str(one) for one in part.sample.column(column.name).to_pylist()}
                 if len(named & there) >= 0.9 * len(named) and len(there) == part.sample.num_rows:
                     return f"column {column.name} has such ids: use --id {column.name}; or "
@@ -503,7 +503,6 @@ class _Build:
             table["notes"] = [line[:500] for line in self.lines]
         table["columns"] = self._card_columns(nodes)
         table["sources"] = self._sources(nodes, edge_rows, meter)
-        check_card(table)
         write_card(self.home, table)
 
     def _card_columns(self, nodes: Nodes) -> dict[str, Any]:
@@ -591,8 +590,8 @@ def _check_name(name: str) -> None:
 
 def _split_roles(tables: Tables, roles: Roles) -> tuple[Roles, Roles]:
     """What is said of the columns of the nodes, and of the edges."""
-    node_names = {name for part in tables.nodes for name in part.schema.names}
-    edge_names = {name for part in tables.edges for name in part.schema.names}
+    node_names = {name for part in tables.nodes for name in part.names}
+    edge_names = {name for part in tables.edges for name in part.names}
     for name in roles.drop:
         if name not in node_names | edge_names:
             meant = nearest(name, node_names | edge_names)
@@ -620,9 +619,9 @@ def _split_roles(tables: Tables, roles: Roles) -> tuple[Roles, Roles]:
 def _common_sample(parts: Sequence[Part]) -> tuple[pa.Schema, pa.Table]:
     """Columns that all parts have, in the order of the first, and their first rows."""
     first = parts[0]
-    names = [name for name in first.schema.names if all(name in part.schema.names for part in parts)]
+    names = [name for name in first.schema.names if all(name in part.names for part in parts)]
     if not names:
-        other = next(part for part in parts if not set(first.schema.names) & set(part.schema.names))
+        other = next(part for part in parts if not first.names & part.names)
         raise MarioError(f"{first.name} and {other.name} have no column in common; write the same header into both")
     samples = []
     kept = 20 if len(parts) > 20 else len(parts)
