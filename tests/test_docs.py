@@ -57,3 +57,11 @@ def test_your_own_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert (tmp_path / "mine.safetensors").exists()
     early = mario.graphs.split_graph(mine, domain="year", shift="covariate", rule=found["early"])
     assert mine.year[early.train_mask].max() < mine.year[early.ood_test_mask].min()
+
+
+def test_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    run_blocks("docs/columns.md", {})
+    shown = re.findall(
+        r"^```text\n(.*?)^```", (HOME / "docs/columns.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert capsys.readouterr().out == shown[0]

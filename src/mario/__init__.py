@@ -21,6 +21,10 @@ _HOME = {
     "Steady": "mario.methods",
     "load": "mario.methods",
     "evaluate": "mario.evaluation",
+    "from_dataframe": "mario.graphs.tables.frames",
+    "from_networkx": "mario.graphs.tables.frames",
+    "from_pyg": "mario.graphs.tables.frames",
+    "from_scipy": "mario.graphs.tables.frames",
     "select": "mario.evaluation",
 }
 
@@ -32,6 +36,10 @@ __all__ = [
     "Recipe",
     "Steady",
     "evaluate",
+    "from_dataframe",
+    "from_networkx",
+    "from_pyg",
+    "from_scipy",
     "load",
     "load_dataset",
     "select",
@@ -44,6 +52,7 @@ if TYPE_CHECKING:
     from mario.evaluation.choosing import select
     from mario.evaluation.scoring import evaluate
     from mario.graphs import training_graph
+    from mario.graphs.tables.frames import from_dataframe, from_networkx, from_pyg, from_scipy
 
     # For type checkers: at run time a method is here by being registered. A new one works without a line of its own.
     from mario.methods.bgrl import BGRL as BGRL

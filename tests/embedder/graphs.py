@@ -1,7 +1,12 @@
 """Small graphs with domains, of which the truth is known."""
 
+from pathlib import Path
+from typing import Any
+
 import torch
 from torch_geometric.data import Data
+
+from mario.embedder import ModelFolder, conclude, fit_graph, read_source, write_model
 
 
 def shifting(seed: int = 0, nodes: int = 300, domains: int = 4, *, labels: bool = True, split: bool = True) -> Data:
@@ -31,3 +36,9 @@ def shifting(seed: int = 0, nodes: int = 300, domains: int = 4, *, labels: bool 
 
 
 QUICK = {"steps": 3, "hidden_channels": 8, "method": "grace"}
+
+
+def folder_of(data: Data, home: Path, *, given: dict[str, Any] | None = None) -> ModelFolder:
+    """A model that was fitted on ``data``."""
+    source = read_source(data)
+    return write_model(conclude(fit_graph(source.data, given=given or QUICK), source), home)

@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from mario.datasets import REGISTRY
 from mario.errors import MarioError
 from mario.graphs import SplitRule, check_graph, split_graph
+from mario.graphs.quantities import word_counts
 from mario.graphs.rules import PARTS, SHIFTS
 from mario.graphs.splits import (
     OOD_TEST,
@@ -19,7 +20,6 @@ from mario.graphs.splits import (
     covariate_split,
     cut_at_changes,
     no_shift_split,
-    word_counts,
 )
 
 

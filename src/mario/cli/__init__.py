@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mario.cli import data, demo, fit, methods, report, reproduce, run, tune
+from mario.cli import audit, data, demo, fit, graph, methods, report, reproduce, run, tune
 from mario.errors import MarioError, RunFailedError, out_of_memory
 from mario.lab.process import return_freed_memory
 
@@ -23,12 +23,14 @@ app = typer.Typer(
 )
 app.command(short_help="Train one method on one dataset and score it.")(run.run)
 app.command(short_help="Train what suits a graph and write a model.")(fit.fit)
+app.command(short_help="Say what shifts in a graph and what to expect.")(audit.audit)
 app.command(short_help="Find settings of a method by validation scores.")(tune.tune)
 app.command(short_help="Compare five methods on a small graph; write a page.")(demo.demo)
 app.command(short_help="Run tables and figures of the paper.")(reproduce.reproduce)
 app.command(short_help="Write a page about finished runs.")(report.report)
 app.command(short_help="List all methods, or all settings of one.")(methods.methods)
 app.add_typer(data.app, name="data")
+app.add_typer(graph.app, name="graph")
 
 
 def _print_version(wanted: bool) -> None:

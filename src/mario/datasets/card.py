@@ -43,6 +43,7 @@ class DatasetCard:
         graphs: the number of graphs of a set.
         cached: size in bytes of data that is generated into the user's cache on first use.
         folder: for a dataset of your own, the folder that holds its ``graph.toml``.
+        usual_shift: the default shift; empty for ``"concept"`` if the dataset has it, otherwise its first shift.
     """
 
     name: str
@@ -66,6 +67,7 @@ class DatasetCard:
     graphs: int = 1
     cached: int = 0
     folder: str = ""
+    usual_shift: str = ""
 
     @property
     def identity(self) -> str:
@@ -74,8 +76,8 @@ class DatasetCard:
 
     @property
     def default_shift(self) -> str:
-        """``"concept"`` if the dataset has it, otherwise its first shift."""
-        return "concept" if "concept" in self.shifts else self.shifts[0]
+        """``usual_shift``, or ``"concept"`` if the dataset has it, otherwise its first shift."""
+        return self.usual_shift or ("concept" if "concept" in self.shifts else self.shifts[0])
 
     def case(
         self, domain: str | None = None, shift: str | None = None, setting: str | None = None

@@ -1,5 +1,6 @@
 """A dataset of your own: a folder with a graph and a ``graph.toml`` that describes it."""
 
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from mario.datasets.files import FileState
 from mario.errors import MarioError
 from mario.files import check_path
 from mario.graphs.card import CARD_FILE, GraphCard, check_card, read_card, write_card
+from mario.graphs.declared import DeclaredSplit
 from mario.graphs.rules import SHIFTS, SplitRule
 
 if TYPE_CHECKING:
@@ -23,8 +25,10 @@ _SHOWN = ("name", "what", "source", "license", "metric", "setting", "domains", "
 class FolderDataset(Dataset):
     """The dataset in a folder that `save_dataset` wrote, or that has a ``graph.toml`` of the same form.
 
-    Masks that are saved with the graph are used as they are. A graph without masks needs a ``[split]`` table in
-    ``graph.toml``; `split_graph` then splits it by the chosen domain, which names a node attribute.
+    Masks that are saved with the graph are used as they are. A graph without masks is split by the ``[split]`` of its
+    card: by `mario.graphs.own_split`, or by `split_graph` if the table holds the numbers of a `SplitRule`. Without that
+    table, or for another domain or shift than it declares, `mario.graphs.default_split` chooses, and ``split_note`` of
+    the graph says what.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -43,11 +47,11 @@ class FolderDataset(Dataset):
         if not (self.folder / CARD_FILE).is_file():
             raise MarioError(f"{folder} has no {CARD_FILE}; mario.datasets.save_dataset(data, folder) writes one")
         self.graph_card = card = read_card(self.folder)
-        domains = card.domains or (*card.domain_columns(), *(["time"] if card.column("time") else []), "degree")
         facts: dict[str, Any] = {key: getattr(card, key) for key in _SHOWN}
-        facts |= {"domains": domains, "shifts": card.shifts or SHIFTS}
+        facts |= {"domains": _domains_of(card), "shifts": _shifts_of(card)}
+        usual = card.split.shift if isinstance(card.split, DeclaredSplit) else "" if card.shifts else "covariate"
         files = (RawFile(card.file, _size(card.path)),)
-        self.card = DatasetCard(files=files, folder=self.folder.as_posix(), **facts)
+        self.card = DatasetCard(files=files, folder=self.folder.as_posix(), usual_shift=usual, **facts)
 
     def read(self, files: Sequence[Path] = ()) -> "Data":
         """The saved graph, whose counts must be those of ``graph.toml``."""
@@ -66,20 +70,51 @@ class FolderDataset(Dataset):
         return data
 
     def split(self, data: "Data", *, domain: str, shift: str, split_seed: int) -> "Data":
-        """The saved masks, or those of `split_graph` with the numbers of the ``[split]`` table."""
+        """The saved masks, or those of the ``[split]`` table, or those of the default split."""
         from mario.graphs.splits import split_graph
 
-        rule = self.graph_card.split
-        masked = "train_mask" in data
-        if masked == (rule is not None):
-            has = f"has masks, so {CARD_FILE} must have no [split]" if masked else "has no train_mask and no [split]"
-            advice = "save masks with the graph, or a [split] table that says how to split it, not both"
-            raise MarioError(f"{self.folder}: the graph {has}; {advice}")
-        if rule is None:
+        card = self.graph_card
+        masked, given = "train_mask" in data, isinstance(card.split, DeclaredSplit) and card.split.by == "given"
+        if masked and card.split is not None and not given:
+            raise MarioError(
+                f"{self.folder}: the graph has masks, so {CARD_FILE} must have no [split]; save masks with the graph, "
+                'or a [split] table that says how to split it, not both; or write by = "given"'
+            )
+        if masked:
             data.shift, data.split_seed = shift, split_seed
             return data
-        assert isinstance(rule, SplitRule)
-        return split_graph(data, domain=domain, shift=shift, split_seed=split_seed, rule=rule)
+        if isinstance(card.split, SplitRule):
+            return split_graph(data, domain=domain, shift=shift, split_seed=split_seed, rule=card.split)
+        try:
+            return self.own_split(data, domain=domain, shift=shift, split_seed=split_seed)
+        except MarioError as error:
+            raise MarioError(f"{self.folder}: {error}") from None
+
+    def own_split(
+        self, data: "Data", split: DeclaredSplit | None = None, *, domain: str, shift: str, split_seed: int = 0
+    ) -> "Data":
+        """The graph by a declared split, by that of the card if it is by ``domain`` and ``shift``, or by default."""
+        from mario.graphs.default_splits import default_split
+        from mario.graphs.own_splits import own_split
+
+        card, note = self.graph_card, ""
+        names = card.domain_columns()
+        declared = card.split if isinstance(card.split, DeclaredSplit) else None
+        if split is None and declared is not None and (declared.by, declared.shift) == (domain, shift):
+            split = declared
+        if split is None:
+            split = default_split(data, domain, shift, names=names)
+            if declared is None:
+                said = ", ".join(f"{key} = {_said(value)}" for key, value in split.as_table().items())
+                note = f"{CARD_FILE} has no [split]; by default it is: {said}. `mario graph split` shows and changes it"
+        time = card.column("time")
+        dates = None if time is None else time.kind == "date"
+        made = own_split(data, split, names=names, dates=dates, split_seed=split_seed, setting=card.setting)
+        made.domain, made.shift, made.split_note = domain, shift, note
+        if card.class_names:
+            made.class_names = list(card.class_names)
+            made.num_classes = card.classes
+        return made
 
     def load(self, *, domain: str, shift: str, split_seed: int, root: Root = None, download: bool = True) -> "Data":
         """The split graph; ``root`` and ``download`` are not used."""
@@ -174,6 +209,27 @@ def save_dataset(
     (save_mapped if mapped else save_graph)(data, home / table["file"])
     write_card(home, table)
     return home
+
+
+def _domains_of(card: GraphCard) -> tuple[str, ...]:
+    """What the graph can be split by, the default first."""
+    declared = (card.split.by,) if isinstance(card.split, DeclaredSplit) else ()
+    if card.domains:
+        return tuple(dict.fromkeys((*declared, *card.domains)))
+    named = {name: len(values) for name, values in card.domain_columns().items()}
+    time = ("time",) if card.column("time") else ()
+    last = ("size", "degree") if card.level == "graph" else ("degree",)
+    several = [name for name, count in named.items() if count != 1]
+    return tuple(dict.fromkeys((*declared, *time, *several, *last, *named)))
+
+
+def _shifts_of(card: GraphCard) -> tuple[str, ...]:
+    declared = (card.split.shift,) if isinstance(card.split, DeclaredSplit) else ()
+    return tuple(dict.fromkeys((*declared, *(card.shifts or SHIFTS))))
+
+
+def _said(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _listed(names: str | Sequence[str]) -> list[str]:

@@ -58,7 +58,7 @@ def load_dataset(
     for fault in card.faults:
         warnings.warn(f"{fault.partition('. ')[0]}; data.faults has the details", UserWarning, stacklevel=2)
     data.name, data.domain, data.setting, data.metric = card.name, domain, setting, card.metric
-    if "num_classes" not in data:
+    if "num_classes" not in data and "y" in data and bool((data.y >= 0).any()):
         data.num_classes = int(data.y.max()) + 1
     data.faults = list(card.faults)
     check_graph(data)

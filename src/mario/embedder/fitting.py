@@ -125,7 +125,7 @@ def fit_graph(
 
 
 def plan_of(data: Data, given: Mapping[str, Any] | None = None, *, seed: int = 0) -> Plan:
-    """What :func:`fit_graph` would do with ``data``, before a budget shortens it."""
+    """The plan of :func:`fit_graph` for ``data``, before a budget shortens it."""
     check_graph(data)
     check_seed("seed", seed)
     bench = Bench(data, rule=(given or {}).get("rule"), seed=seed)

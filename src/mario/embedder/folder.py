@@ -46,6 +46,7 @@ class GraphAbout:
         domain: The column that says the domain, or ``""``.
         domains: The name of each domain, by its number in ``domain_id``.
         case: What else ``load_dataset`` was given: ``domain``, ``shift``, ``setting``, ``split_seed``.
+        label: The column of the labels.
     """
 
     name: str
@@ -59,6 +60,7 @@ class GraphAbout:
     domain: str
     domains: tuple[str, ...]
     case: Mapping[str, Any]
+    label: str = "label"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -80,7 +80,7 @@ def read_source(
 def _source(data: Data, source: str, folder: Path | None, domain: str | None, case: dict[str, Any]) -> Source:
     check_graph(data)
     classes = 0 if labeled_rows(data, ("train",)) is None else int(data.get("num_classes") or data.y.max() + 1)
-    names = tuple(str(name) for name in data.get("class_names") or range(classes))
+    names = tuple(str(name) for name in data.get("class_names") or range(classes)) if classes else ()
     if len(names) != classes:
         raise MarioError(f"class_names must have a name for each of {classes} classes, got {len(names)}")
     return Source(
@@ -89,7 +89,7 @@ def _source(data: Data, source: str, folder: Path | None, domain: str | None, ca
         source=source,
         folder=folder,
         domain=domain or str(data.get("domain") or ""),
-        domains=_domain_names(data, source),
+        domains=domain_names(data, source),
         class_names=names,
         case={key: value for key, value in case.items() if value is not None},
     )
@@ -110,7 +110,8 @@ def _with_domain(data: Data, domain: str | None) -> Data:
     return data
 
 
-def _domain_names(data: Data, source: str) -> tuple[str, ...]:
+def domain_names(data: Data, source: str) -> tuple[str, ...]:
+    """The name of each domain of a split graph, by its number; ``source`` is a dataset's name, a path or ``data``."""
     ids = data.get("domain_id")
     if ids is None or not len(ids):
         return ()

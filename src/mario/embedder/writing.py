@@ -37,6 +37,7 @@ from mario.evaluation import BlockClassifier
 from mario.evaluation.controls import READABLE
 from mario.files import write_json, write_tensors, write_text, write_whole
 from mario.graphs import BlockMatrix
+from mario.graphs.card import read_card
 from mario.graphs.fingerprint import fingerprint
 from mario.training.streams import SELECTION, stream
 
@@ -174,12 +175,19 @@ def _about(fitted: Fitted, source: Source, blocks: BlockMatrix, head: BlockClass
             domain=source.domain,
             domains=source.domains,
             case=source.case,
+            label=_label(source),
         ),
         files={},
         versions=_versions(),
         seconds=round(fitted.seconds, 1),
         asked=None,
     )
+
+
+def _label(source: Source) -> str:
+    """The name of the label column."""
+    column = None if source.folder is None else read_card(source.folder).column("label")
+    return "label" if column is None else column.name
 
 
 def warnings_of(fitted: Fitted, scored: list[Scored]) -> list[str]:

@@ -13,6 +13,7 @@ from mario.errors import MarioError
 from mario.evaluation.metrics import is_defined, score
 from mario.evaluation.probe import LogisticProbe
 from mario.graphs import Block, BlockMatrix, check_graph
+from mario.graphs.labels import labeled_parts
 from mario.graphs.rules import choose
 from mario.methods import Method
 from mario.methods.readability import binned, readability
@@ -162,6 +163,7 @@ def _blocks(name: str, candidate: Candidate, data: Data) -> BlockMatrix:
 
 
 def _rule_for(data: Data) -> str:
+    data = labeled_parts(data)
     if data.get("y") is None or data.get("train_mask") is None:
         return "gate"
     if data.get("ood_val_mask") is not None:
@@ -176,8 +178,9 @@ def _labeled_domains(data: Data) -> Tensor:
 
 def _without_test_labels(data: Data, rule: str) -> Data:
     """The labels and sets that a rule may use; all others are -1."""
+    data = labeled_parts(data)
     if data.get("y") is None or data.get("train_mask") is None:
-        raise MarioError(f"rule '{rule}' needs labels y and a train_mask: use rule='gate' without labels")
+        raise MarioError(f"rule '{rule}' needs labels y of a train_mask: use rule='gate' without labels")
     sets = ("train", "id_val", *(("ood_val",) if rule == "ood_val" else ()))
     masks = {f"{name}_mask": data[f"{name}_mask"].cpu() for name in sets if data.get(f"{name}_mask") is not None}
     if rule != "leave_domain_out" and f"{rule}_mask" not in masks:

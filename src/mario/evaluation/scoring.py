@@ -15,6 +15,7 @@ from mario.evaluation.metrics import is_defined, score
 from mario.evaluation.probe import Chosen, LinearProbe, LogisticProbe, Probe
 from mario.evaluation.selection import ALLOWED_FOR_CLAIMS, RULES, select_checkpoint
 from mario.graphs import BlockMatrix, check_graph
+from mario.graphs.labels import labeled_parts
 from mario.graphs.paging import count_not_finite
 from mario.graphs.rules import PARTS
 from mario.methods import Method
@@ -43,6 +44,8 @@ def evaluate(
     ``ood_test`` for the C best on ``id_val``. ``calibration_id_test`` and ``calibration_ood_test`` are expected
     calibration errors of the probabilities, calibrated on ``id_val`` and ``ood_val``.
 
+    Nodes without a label (``y`` is -1) are in no score. A set without any label has no score.
+
     Args:
         model: A fitted method.
         data: A graph with ``y`` and ``train_mask``, and any of the other four masks.
@@ -57,19 +60,19 @@ def evaluate(
         >>> sorted(mario.evaluate(mario.RandomInit(hidden_channels=16, epochs=1).fit(data), data))
         ['id_test', 'id_val', 'ood_test', 'ood_val', 'train']
     """
-    classes = _check(data)
+    judged, classes = _check(data)
     check_seed("seed", seed, below=2**63)
     if model is None:
         raise MarioError("model must be a fitted method of mario, got None")
     _check_parts(model, probe)
     if model.supervised:
         logits = model.predict(data)  # type: ignore[operator]
-        found = _calibrated(logits, data) if isinstance(probe, LogisticProbe) else {"": logits}
+        found = _calibrated(logits, judged) if isinstance(probe, LogisticProbe) else {"": logits}
     else:
-        _warn_if_domain_is_label(model, data)
+        _warn_if_domain_is_label(model, judged)
         z = model.blocks(data) if isinstance(probe, LogisticProbe) else model.transform(data)
-        found = _predict(z, data, probe, classes, seed)
-    scores: dict[str, Any] = _scores(found, data)
+        found = _predict(z, judged, probe, classes, seed)
+    scores: dict[str, Any] = _scores(found, judged)
     if controls:
         from mario.evaluation.controls import score_controls, warn_if_beaten
 
@@ -98,7 +101,7 @@ def evaluate_many(
         >>> len(evaluate_many([z], data, seeds=range(10)))
         10
     """
-    classes = _check(data)
+    data, classes = _check(data)
     _check_parts(None, probe)
     if not isinstance(embeddings, list | tuple):
         raise MarioError(f"embeddings must be a list of matrices, got {type(embeddings).__name__}")
@@ -138,7 +141,8 @@ def predict(z: Tensor | BlockMatrix, data: Data, *, probe: Probe | None = None, 
         >>> predict(data.x, data).shape
         torch.Size([700, 4])
     """
-    found = _predict(z, data, probe, _check(data), seed)
+    judged, classes = _check(data)
+    found = _predict(z, judged, probe, classes, seed)
     logits = _of(found, "id_val")[0].clone()
     for name in SETS:
         mask = data.get(f"{name}_mask")
@@ -208,14 +212,17 @@ def _check_parts(model: object, probe: object) -> None:
         raise MarioError(f"probe must be a LinearProbe, a LogisticProbe or None, got {probe!r}")
 
 
-def _check(data: Data) -> int:
-    """The number of classes in ``data``, from what an evaluation may know."""
+def _check(data: Data) -> tuple[Data, int]:
+    """``data`` with the labeled nodes of its parts, and the number of classes, from what an evaluation may know."""
     if isinstance(data, Data) and (data.get("y") is None or data.get("train_mask") is None):
         raise MarioError("an evaluation needs labels y and a train_mask: use transform(data) for embeddings alone")
     check_graph(data)
     if data.get("test_mask") is not None and data.get("id_test_mask") is None and data.get("ood_test_mask") is None:
         warnings.warn("test_mask is not read: name it id_test_mask or ood_test_mask for a test score", stacklevel=3)
-    return int(data.get("num_classes") or data.y[data.train_mask].max() + 1)
+    judged = labeled_parts(data)
+    if "train_mask" not in judged:
+        raise MarioError("no node of train_mask has a label: use transform(data) for embeddings alone")
+    return judged, int(data.get("num_classes") or data.y[judged.train_mask].max() + 1)
 
 
 def _scores(found: Predictions, data: Data) -> dict[str, float]:

@@ -11,12 +11,17 @@ _HOME = {
     "Block": "mario.graphs.block_matrix",
     "BlockMatrix": "mario.graphs.block_matrix",
     "check_graph": "mario.graphs.validation",
+    "DeclaredSplit": "mario.graphs.declared",
+    "default_split": "mario.graphs.default_splits",
     "column_std": "mario.graphs.sparse",
     "load_graph": "mario.graphs.store",
     "load_mapped": "mario.graphs.mapped",
+    "own_split": "mario.graphs.own_splits",
+    "quantity": "mario.graphs.quantities",
     "save_graph": "mario.graphs.store",
     "save_mapped": "mario.graphs.mapped",
     "SplitRule": "mario.graphs.rules",
+    "split_facts": "mario.graphs.facts",
     "split_graph": "mario.graphs.splits",
     "training_graph": "mario.graphs.visibility",
 }
@@ -24,20 +29,30 @@ _HOME = {
 __all__ = [
     "Block",
     "BlockMatrix",
+    "DeclaredSplit",
     "SplitRule",
     "check_graph",
     "column_std",
+    "default_split",
     "load_graph",
     "load_mapped",
+    "own_split",
+    "quantity",
     "save_graph",
     "save_mapped",
+    "split_facts",
     "split_graph",
     "training_graph",
 ]
 
 if TYPE_CHECKING:
     from mario.graphs.block_matrix import Block, BlockMatrix
+    from mario.graphs.declared import DeclaredSplit
+    from mario.graphs.default_splits import default_split
+    from mario.graphs.facts import split_facts
     from mario.graphs.mapped import load_mapped, save_mapped
+    from mario.graphs.own_splits import own_split
+    from mario.graphs.quantities import quantity
     from mario.graphs.rules import SplitRule
     from mario.graphs.sparse import column_std
     from mario.graphs.splits import split_graph

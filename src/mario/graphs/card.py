@@ -37,7 +37,7 @@ class CardColumn:
 
     Attributes:
         name: its name in the table. The card's key of the column, unless the card says otherwise: a column of the edges
-            that has the name of one of the nodes needs another key.
+            that has the name of one of the nodes needs another key. The key of a domain is its attribute of the graph.
         role: one of `ROLES`.
         kind: one of `KINDS`.
         table: ``nodes`` or ``edges``.
@@ -122,9 +122,9 @@ class GraphCard:
         return next((found for found in self.columns.values() if (found.role, found.table) == (role, table)), None)
 
     def domain_columns(self) -> dict[str, tuple[str, ...]]:
-        """The names of the codes of each column that is a domain of the nodes, by its name."""
-        found = (column for column in self.columns.values() if (column.role, column.table) == ("domain", "nodes"))
-        return {column.name: column.values for column in found}
+        """The names of the codes of each column that is a domain of the nodes, by the card's key of the column."""
+        domains = {key: one for key, one in self.columns.items() if (one.role, one.table) == ("domain", "nodes")}
+        return {key: column.values for key, column in domains.items()}
 
 
 def read_card(folder: str | os.PathLike[str]) -> GraphCard:

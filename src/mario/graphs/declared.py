@@ -108,6 +108,27 @@ class DeclaredSplit:
             validation = 0.0 if test is None else max(1 - train - test, 0.0)
         return train, validation, 1 - train - validation if test is None else test
 
+    @property
+    def in_dates(self) -> bool:
+        """Whether ``train_until`` is a date, so that times are seconds since 1970."""
+        return isinstance(self.train_until, str)
+
+    @property
+    def last_times(self) -> tuple[int, int, int | None, int | None]:
+        """The last time of training, of the gap, of validation and of the test, in the numbers of the graph.
+
+        Example:
+            >>> DeclaredSplit(by="time", train_until="1970-01-01", gap="1 day").last_times
+            (86399, 172799, None, None)
+        """
+        if self.train_until is None:
+            raise MarioError("the split has no train_until")
+        train, validation, test = (None if (until := getattr(self, key)) is None else _last(until) for key in _TIMES)
+        assert train is not None
+        if not isinstance(self.gap, str):
+            return train, train + self.gap, validation, test
+        return train, _last_of_gap(str(self.train_until), self.gap), validation, test
+
     def as_table(self) -> dict[str, Any]:
         """What differs from the default, as a TOML table."""
         default = {field.name: field.default for field in dataclasses.fields(self)}
@@ -237,14 +258,19 @@ def _check_times(split: DeclaredSplit) -> None:
         raise KeyedError(
             key, f"= {_shown(given[key])} is of another kind than {next(iter(given))}; write both as dates"
         )
-    ends = [(key, _moment(value)) for key, value in given.items()]
+    ends = [(key, _last(value)) for key, value in given.items()]
     for (before, first), (key, second) in itertools.pairwise(ends):
         if second <= first:
             raise KeyedError(key, f"must be later than {before}, got {_shown(given[key])} and {_shown(given[before])}")
 
 
-def _moment(value: int | str) -> float:
-    return parse_date(value)[1].timestamp() if isinstance(value, str) else value
+def _last(until: int | str) -> int:
+    """The last time that a number or a date names."""
+    return int(parse_date(until)[1].timestamp()) - 1 if isinstance(until, str) else until
+
+
+def _last_of_gap(until: str, gap: str) -> int:
+    return int(later(parse_date(until)[1], *parse_span(gap)).timestamp()) - 1
 
 
 def _check_gap(split: DeclaredSplit) -> None:
@@ -257,23 +283,22 @@ def _check_gap(split: DeclaredSplit) -> None:
         raise KeyedError(
             "gap", f'must be a whole number of at least 0, or a text such as "30 days", got {_shown(split.gap)}'
         )
-    if split.gap == 0 or split.validation_until is None or split.train_until is None:
+    if split.gap == 0 or split.train_until is None:
         return
-    if isinstance(split.train_until, str) != isinstance(split.gap, str):
-        raise KeyedError("gap", f'= {_shown(split.gap)} is no span between dates; write "30 days" or "1 year"')
-    if isinstance(split.gap, str):
-        try:
-            over = later(parse_date(str(split.train_until))[1], *parse_span(split.gap)).timestamp()
-        except (ValueError, OverflowError):
-            raise KeyedError("gap", f"= {_shown(split.gap)} goes beyond the year 9999; choose a shorter one") from None
-    else:
-        over = int(split.train_until) + split.gap
-    if _moment(split.validation_until) <= over:
-        raise KeyedError(
-            "gap",
-            f"= {_shown(split.gap)} leaves no time for validation between train_until = {_shown(split.train_until)} "
-            f"and validation_until = {_shown(split.validation_until)}; choose a shorter gap or a later one",
-        )
+    if split.in_dates != isinstance(split.gap, str):
+        fit = 'no span between dates; write "30 days" or "1 year"' if split.in_dates else "for dates; write a number"
+        raise KeyedError("gap", f"= {_shown(split.gap)} is {fit}")
+    try:
+        _, over, validation, test = split.last_times
+    except (ValueError, OverflowError):
+        raise KeyedError("gap", f"= {_shown(split.gap)} goes beyond the year 9999; choose a shorter one") from None
+    for key, until in (("validation", validation), ("test", test)):
+        if until is not None and until <= over:
+            raise KeyedError(
+                "gap",
+                f"= {_shown(split.gap)} leaves no time for {key} between train_until = {_shown(split.train_until)} "
+                f"and {key}_until = {_shown(getattr(split, f'{key}_until'))}; choose a shorter gap or a later one",
+            )
 
 
 def _check_parts(split: DeclaredSplit) -> None:
@@ -343,6 +368,10 @@ def _check_together(split: DeclaredSplit) -> None:
         raise KeyedError(times[0], f'is for by = "time", but by = {_shown(split.by)}')
     if split.gap != 0 and split.by != "time":
         raise KeyedError("gap", f'is for by = "time", but by = {_shown(split.by)}')
+    if split.descending and (times or split.gap != 0):
+        raise KeyedError(
+            "descending", f"cannot be given with {times[0] if times else 'gap'}: the test is what is later"
+        )
     if times and split.train_until is None:
         raise KeyedError(times[0], "needs train_until, the last time of training")
     if times and named:

@@ -16,12 +16,12 @@ from torch_geometric.data import Data
 
 from mario.arguments import check_seed
 from mario.errors import MarioError
+from mario.graphs.quantities import word_counts
 from mario.graphs.rules import EDGE_DATA, PARTS, SETTINGS, SHIFTS, SplitRule, choose
-from mario.graphs.sparse import row_of_entries
 from mario.graphs.validation import check_graph, check_structure
 
 TRAIN, ID_VAL, ID_TEST, OOD_VAL, OOD_TEST = range(5)
-_TRAINING_PICKS, _TEST_PICK = (0, 2, 3), 1  # GOOD's picks 1, 3, 4 train and pick 2 tests; pick 5 validates
+TRAINING_PICKS, TEST_PICK = (0, 2, 3), 1  # GOOD's picks 1, 3, 4 train and pick 2 tests; pick 5 validates
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ def split_graph(
     check_graph(Data.from_dict({key: data[key] for key in checked if key in data}))
     if "y" not in data or int(data.y.min()) < 0:
         raise MarioError(
-            "data.y must give every node a class of 0 or more, as the split needs it; drop the nodes without one"
+            "data.y must give every node a class of 0 or more, as the split needs it; "
+            "mario.graphs.own_split splits a graph with few labels"
         )
     y = data.y.cpu()
     values, domain_id = np.unique(_domain_values(data, domain, y.numel()), return_inverse=True)
@@ -127,8 +128,8 @@ def concept_split(domain_id: Tensor, y: Tensor, rule: SplitRule, generator: torc
     pick = concept_picks(domain_id, y, rule, draws)
     part = torch.full((y.numel(),), OOD_VAL)
     env_id = torch.full((y.numel(),), -1)
-    part[pick == _TEST_PICK] = OOD_TEST
-    for env, k in enumerate(_TRAINING_PICKS):
+    part[pick == TEST_PICK] = OOD_TEST
+    for env, k in enumerate(TRAINING_PICKS):
         part[pick == k] = TRAIN
         env_id[pick == k] = env
     train = (part == TRAIN).nonzero().view(-1)
@@ -143,7 +144,7 @@ def concept_picks(domain_id: Tensor, y: Tensor, rule: SplitRule, draws: Tensor) 
     last = len(rule.pick) - 1
     pick = torch.full((y.numel(),), last)
     for k in range(last):
-        agrees = (lean if k in _TRAINING_PICKS else -lean) > 0
+        agrees = (lean if k in TRAINING_PICKS else -lean) > 0
         left = pick == last
         chance = rule.pick[k] * torch.where(agrees, rule.bias[k], 1 - rule.bias[k])
         taken = left & (draws[k] < chance)
@@ -257,14 +258,6 @@ def _domain_values(data: Data, domain: object, num_nodes: int) -> np.ndarray:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise MarioError("domain holds NaN or infinite values; use a finite value for every node")
     return array
-
-
-def word_counts(x: Tensor) -> Tensor:
-    """Row sums of dense or sparse CSR features: a paper's number of words."""
-    if x.layout != torch.sparse_csr:
-        return x.sum(dim=1)
-    rows = row_of_entries(x.crow_indices())
-    return torch.zeros(x.size(0), dtype=x.dtype, device=x.device).index_add_(0, rows, x.values())
 
 
 def _index_of(held_out: str, values: np.ndarray) -> int:

@@ -31,7 +31,7 @@ def check_graph(data: Data) -> None:
     - ``edge_weight``, if present: float32 or float64 [edges], finite and not negative.
     - ``edge_attr``, if present: float32 or float64 [edges, attributes], finite.
     - ``x``, ``edge_weight`` and ``edge_attr`` do not require gradients and fit torch's default type.
-    - ``y``, if present: one int64 per node; -1 means no label, and no mask may contain such a node.
+    - ``y``, if present: one int64 per node; -1 means no label. Such a node of a mask is not scored.
     - Masks, if present: bool, one entry per node, none empty, no two overlapping.
     - ``setting``, if present: ``"transductive"`` or ``"inductive"``.
     - ``visible_mask``, what inductive training may see: all of ``train_mask`` and nothing of the OOD parts. It needs
@@ -54,7 +54,7 @@ def check_graph(data: Data) -> None:
         num_rows, unit = check_set(data), "graphs"
     masks = {name: data[f"{name}_mask"] for name in PARTS if f"{name}_mask" in data}
     _check_masks(masks, num_rows, unit)
-    _check_labels(data, masks, num_rows, unit)
+    _check_labels(data, num_rows, unit)
     for key in ("domain_id", "env_id", "group_id"):
         ids = data.get(key)
         if ids is not None and not _is_vector(ids, torch.int64, num_rows):
@@ -333,7 +333,7 @@ def _check_groups(ids: Tensor | None, names: object) -> None:
         raise MarioError(f"data.group_id must be 0..{len(names) - 1} (-1 for none), got {low if low < -1 else high}")
 
 
-def _check_labels(data: Data, masks: dict[str, Tensor], num_nodes: int, unit: str = "nodes") -> None:
+def _check_labels(data: Data, num_nodes: int, unit: str = "nodes") -> None:
     y = data.get("y")
     if y is None:
         return
@@ -349,11 +349,6 @@ def _check_labels(data: Data, masks: dict[str, Tensor], num_nodes: int, unit: st
     if low < -1 or (classes is not None and high >= classes):
         known = "0 or more" if classes is None else f"0..{classes - 1}"
         raise MarioError(f"data.y must be {known} (-1 for no label), got {low if low < -1 else high}")
-    for name, mask in masks.items():
-        if bool((y[mask] < 0).any()):
-            raise MarioError(
-                f"data.y has no label for {int((y[mask] < 0).sum())} {unit} of {name}_mask; remove them from it"
-            )
 
 
 def _is_vector(value: object, dtype: torch.dtype, length: int | None = None) -> TypeGuard[Tensor]:

@@ -174,6 +174,8 @@ class Method(WithSettings, nn.Module):
         check_seed("seed", seed)
         if self.supervised and (data.get("y") is None or data.get("train_mask") is None):
             raise MarioError(f"{self.name} learns from labels: the graph needs y and train_mask")
+        if self.supervised and not bool((data.y[data.train_mask] >= 0).any()):
+            raise MarioError(f"{self.name} learns from labels: no node of train_mask has one")
         if self.compiled and choose_device(device).type == "cpu":
             _check_compiler()
         num_classes = int(data.get("num_classes") or data.y[data.train_mask].max() + 1) if self.supervised else 0
@@ -330,7 +332,7 @@ class Method(WithSettings, nn.Module):
         if self.sampling == "random_walk":
             return RandomWalk(graph, roots=self.roots, length=depth)
         if self.sampling == "neighbors":
-            nodes = graph.train_mask if self.supervised else None
+            nodes = graph.train_mask & (graph.y >= 0) if self.supervised else None
             seeds = min(self.roots, graph.num_nodes if nodes is None else int(nodes.sum()))
             return Neighbors(graph, seeds=seeds, fanouts=[10] * depth, nodes=nodes)
         size = min(_CLUSTER, self.roots)

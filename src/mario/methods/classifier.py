@@ -22,8 +22,8 @@ class Classifier(GraphLevel):
 
     def labeled(self, batch: Data) -> Tensor:
         """Mask of the training nodes or graphs of a batch. A sampled subgraph may have none."""
-        known: Tensor = batch.train_mask & batch.seed_mask if "seed_mask" in batch else batch.train_mask
-        return known
+        known: Tensor = batch.train_mask & (batch.y >= 0)
+        return known & batch.seed_mask if "seed_mask" in batch else known
 
     @torch.no_grad()
     def predict(self, data: Data) -> Tensor:

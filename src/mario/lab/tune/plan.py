@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from mario.arguments import check_count
 from mario.errors import MarioError
+from mario.graphs.labels import labeled_parts
 from mario.lab.case import Case
 from mario.lab.spec import RunSpec
 from mario.lab.tune.search_space import Between, Space, grid_of, search_space, spread
@@ -131,7 +132,8 @@ class Tuning:
     def load(self, split_seed: int) -> Data:
         """The graph of one split, which must have the validation set that decides."""
         data = self.case.load(split_seed=split_seed, root=self.root)
-        there = [name for name in SELECT if data.get(f"{name}_mask") is not None and data[f"{name}_mask"].any()]
+        labeled = labeled_parts(data)
+        there = [name for name in SELECT if labeled.get(f"{name}_mask") is not None and labeled[f"{name}_mask"].any()]
         if self.select not in there:
             hint = f"use --select {there[0]}" if there else "without a validation set nothing can be chosen"
             raise MarioError(f"{self.case.dataset} has no {self.select} set to choose by: {hint}")
