@@ -147,7 +147,7 @@ def example(
     folder: Annotated[Path, typer.Argument(help="New folder of the tables.")] = Path("example"),
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
 ) -> None:
-    """Write made-up tables of 1,600 shops and their trade, and those of the next month, when shops in a new region open.
+    """Write made-up tables of 1,600 shops and their trade, and those of next month, when shops in a new region open.
 
     Shops have ids, a region, a date, numbers, a category, a text, missing values, and a kind that is known of two in
     five. `next/answers.csv` has the kinds of the new shops.
