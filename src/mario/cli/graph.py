@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mario.cli import graph_split
 from mario.cli.options import AsJson, Quiet, assignments, listed
 from mario.errors import MarioError
 
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="graph",
     rich_markup_mode=None,
-    help="Graphs of your own: from tables to a folder.",
+    help="Graphs of your own: from tables to a folder, and how it is split.",
     no_args_is_help=True,
 )
+app.command(short_help="Show how a graph is split, or declare it.")(graph_split.split)
 
 Files = Annotated[
     list[str] | None,
