@@ -3,15 +3,21 @@
 import json
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from mario.cli.graph_split import print_facts
 from mario.cli.options import AsJson, Dataset as Name, Root
-from mario.datasets import REGISTRY, DatasetCard, find, load_dataset
+from mario.datasets import REGISTRY, Dataset, DatasetCard, find, load_dataset
 from mario.datasets.files import FileState
+from mario.datasets.folder import FolderDataset
+from mario.errors import MarioError
 from mario.files import cache_folder
 from mario.graphs.rules import PARTS
+
+if TYPE_CHECKING:
+    from mario.graphs.facts import SplitFacts
 
 app = typer.Typer(
     name="data",
@@ -44,12 +50,17 @@ def list_datasets(root: Root = None, as_json: AsJson = False) -> None:
 
 @app.command(short_help="Facts, files, faults and splits of a dataset.")
 def show(name: Name, root: Root = None, as_json: AsJson = False) -> None:
-    """Show one dataset: its facts, its files, its known faults, and the sizes of its splits (split seed 0)."""
+    """Show one dataset: its facts, its files, its known faults, and the sizes of its splits (split seed 0).
+
+    Of a graph of your own, also the facts of its split: labels, classes and domains of its parts, edges between them.
+    """
     dataset = find(name)
     card, where = dataset.card, dataset.where(root)
     splits = _split_sizes(card, root) if where not in ("absent", "at first use") else []
+    own = _own_facts(dataset)
     if as_json:
-        typer.echo(json.dumps(_facts(card, where) | {"splits": splits}, indent=2))
+        told = {"splits": splits} if own is None else {"splits": splits, "split": own[1].to_dict(), "note": own[0]}
+        typer.echo(json.dumps(_facts(card, where) | told, indent=2))
         return
     files, size = _files_cells(card, where)
     typer.echo(f"{card.name}: {card.what}")
@@ -73,6 +84,13 @@ def show(name: Name, root: Root = None, as_json: AsJson = False) -> None:
     for split in splits:
         table.add_row(*("none" if v is None else f"{v:,}" if isinstance(v, int) else v for v in split.values()))
     _print(table)
+    if own is not None:
+        from rich.console import Console
+
+        console = Console(highlight=False, markup=False, soft_wrap=True)
+        if own[0]:
+            console.print(own[0])
+        print_facts(own[1], console)
 
 
 @app.command(short_help="Find a dataset's files, or download or make them.")
@@ -137,13 +155,28 @@ def _files_cells(card: DatasetCard, where: str) -> tuple[str, str]:
     return "absent" if where == "absent" else "here", size
 
 
+def _own_facts(dataset: Dataset) -> "tuple[str, SplitFacts] | None":
+    """The facts of the split that a graph of one's own is loaded with, and what to say of it."""
+    if not isinstance(dataset, FolderDataset):
+        return None
+    from mario.graphs.facts import split_facts
+
+    data = load_dataset(dataset.folder)
+    return str(data.get("split_note") or ""), split_facts(data)
+
+
 def _split_sizes(card: DatasetCard, root: Path | None) -> list[dict[str, Any]]:
     rows = []
     for domain in card.domains:
         for shift in card.shifts if domain not in card.parts else ("covariate",):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # the faults are printed above the table
-                data = load_dataset(card.identity, domain=domain, shift=shift, root=root, download=False)
+                try:
+                    data = load_dataset(card.identity, domain=domain, shift=shift, root=root, download=False)
+                except MarioError:
+                    if not card.folder or (domain, shift) == card.case()[:2]:
+                        raise
+                    continue  # a graph of one's own need not have every shift
             masks = {part: data.get(f"{part}_mask") for part in PARTS}
             sizes = {part: None if mask is None else int(mask.sum()) for part, mask in masks.items()}
             domains = int(data.domain_id.unique().numel()) if "domain_id" in data else None

@@ -85,6 +85,7 @@ def _fit(
 ) -> "ModelFolder":
     from mario.embedder import ModelFolder, conclude, fit_graph, plan_of, read_source, write_model
     from mario.embedder.folder import ABOUT, CHECKPOINT
+    from mario.graphs.facts import remarks
     from mario.graphs.fingerprint import fingerprint
 
     if out.is_file() or (
@@ -100,6 +101,8 @@ def _fit(
         _conclude(console, known, again=True)
         return known
     _announce(console, source, plan_of(source.data, given, seed=seed))
+    for remark in remarks(source.data):
+        console.print(remark, style="yellow")
     with _watched(console, quiet) as watch:
         fitted = fit_graph(
             source.data,
@@ -206,9 +209,9 @@ def _scores(about: "About") -> Any:
     table.add_column("candidate", no_wrap=True)
     labeled = about.score is not None
     if labeled:
-        table.add_column(about.metric.replace("_", " "), justify="right")
+        table.add_column(about.metric.replace("_", " "), justify="right", no_wrap=True, min_width=8)
         table.add_column("95 % interval", justify="right", no_wrap=True)
-    table.add_column("domain readable", justify="right")
+    table.add_column("domain readable", justify="right", min_width=8)
     table.add_column("rank", justify="right")
     table.add_column("")
     for one in about.candidates:

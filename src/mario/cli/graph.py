@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mario.cli import graph_split
 from mario.cli.options import AsJson, Quiet, assignments, listed
 from mario.errors import MarioError
 
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="graph",
     rich_markup_mode=None,
-    help="Graphs of your own: from tables to a folder.",
+    help="Graphs of your own: from tables to a folder, and how it is split.",
     no_args_is_help=True,
 )
+app.command(short_help="Show how a graph is split, or declare it.")(graph_split.split)
 
 Files = Annotated[
     list[str] | None,
@@ -140,6 +142,22 @@ def build(
         typer.echo(json.dumps(_as_json(built), indent=2))
     else:
         _conclude(console, built, out)
+
+
+@app.command(short_help="Write tables to try the commands on.")
+def example(
+    folder: Annotated[Path, typer.Argument(help="New folder of the tables.")] = Path("example"),
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+) -> None:
+    """Write made-up tables of 1,600 shops and their trade, and those of next month, when shops in a new region open.
+
+    Shops have ids, a region, a date, numbers, a category, a text, missing values, and a kind that is known of two in
+    five. `next/answers.csv` has the kinds of the new shops.
+    """
+    from mario.graphs.tables.example import write_example
+
+    for path in write_example(folder, seed=seed):
+        typer.echo(path)
 
 
 def _conclude(console: "Console", built: "Built", out: Path) -> None:

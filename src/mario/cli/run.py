@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rich.table import Table
+    from torch_geometric.data import Data
 
     from mario.lab.result import RunResult
     from mario.lab.spec import RunSpec
@@ -108,7 +109,7 @@ def run(
         ranks.first(partial(claim, spec, folder))  # before a sink is opened, which may be in the same folder
         with open_sinks(spec, folder, tensorboard, wandb) as sinks:
             say = _Speaker(spec, quiet=quiet, rank=ranks.rank())
-            say.begin(data.faults, ranks.size())
+            say.begin(data, ranks.size())
             done = (folder / "result.json").exists()
             say.progress(followed(execute(spec, data, folder, device=device), folder, sinks), done=done)
             show(sinks, folder, data, root)
@@ -155,11 +156,15 @@ class _Speaker:
         self.out = Console(quiet=quiet or rank != 0)
         self.err = Console(stderr=True, quiet=rank != 0)
 
-    def begin(self, faults: list[str], size: int) -> None:
+    def begin(self, data: "Data", size: int) -> None:
+        from mario.graphs.facts import remarks
+
         spec = self.spec
-        for fault in faults:
+        for fault in data.faults:
             text = f"known fault of {spec.case.dataset}: {fault}"
             self.err.print(text, style="yellow", highlight=False, markup=False)
+        for remark in remarks(data):
+            self.err.print(remark, style="yellow", highlight=False, markup=False, soft_wrap=True)
         over = f", {size} ranks" if size > 1 else ""
         self.out.print(f"{spec.method} on {spec.case}; seed {spec.seed}, split {spec.split_seed}{over}")
 
@@ -177,7 +182,10 @@ class _Speaker:
                 bar.update(task, completed=total, note="was done already")
 
     def end(self, result: "RunResult", beside: "dict[str, Any] | None") -> None:
-        self.out.print(score_table(result, (beside or {}).get("scores", {})))
+        if result.scores.chosen_on:
+            self.out.print(score_table(result, (beside or {}).get("scores", {})))
+        else:
+            self.out.print("nothing was scored, as no label is in train; the embeddings are those of model.safetensors")
         if beside is None:
             self.out.print("no controls: the features are wide; --set probe=logistic scores them too", highlight=False)
         elif "warning" in beside:

@@ -1,6 +1,5 @@
 """A dataset of your own: a folder with a graph and a ``graph.toml`` that describes it."""
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -94,7 +93,7 @@ class FolderDataset(Dataset):
         self, data: "Data", split: DeclaredSplit | None = None, *, domain: str, shift: str, split_seed: int = 0
     ) -> "Data":
         """The graph by a declared split, by that of the card if it is by ``domain`` and ``shift``, or by default."""
-        from mario.graphs.default_splits import default_split
+        from mario.graphs.default_splits import default_split, described
         from mario.graphs.own_splits import own_split
 
         card, note = self.graph_card, ""
@@ -105,8 +104,8 @@ class FolderDataset(Dataset):
         if split is None:
             split = default_split(data, domain, shift, names=names)
             if declared is None:
-                said = ", ".join(f"{key} = {_said(value)}" for key, value in split.as_table().items())
-                note = f"{CARD_FILE} has no [split]; by default it is: {said}. `mario graph split` shows and changes it"
+                said = described(split)
+                note = f"{CARD_FILE} has no [split], so the graph is split {said}; `mario graph split` changes it"
         time = card.column("time")
         dates = None if time is None else time.kind == "date"
         made = own_split(data, split, names=names, dates=dates, split_seed=split_seed, setting=card.setting)
@@ -226,10 +225,6 @@ def _domains_of(card: GraphCard) -> tuple[str, ...]:
 def _shifts_of(card: GraphCard) -> tuple[str, ...]:
     declared = (card.split.shift,) if isinstance(card.split, DeclaredSplit) else ()
     return tuple(dict.fromkeys((*declared, *(card.shifts or SHIFTS))))
-
-
-def _said(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _listed(names: str | Sequence[str]) -> list[str]:

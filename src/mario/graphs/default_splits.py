@@ -7,7 +7,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from mario.errors import MarioError
-from mario.graphs.declared import DeclaredSplit
+from mario.graphs.declared import REST, DeclaredSplit
 from mario.graphs.own_splits import ordering
 from mario.graphs.rules import choose
 
@@ -60,6 +60,30 @@ def default_split(
     validation = _take(free, sizes, most) if len(there) > 3 else []
     named = [tuple(order.names[code] for code in codes) for codes in (validation, test)]
     return DeclaredSplit(by=by, train="rest", validation=named[0] or None, test=named[1])
+
+
+def described(split: DeclaredSplit) -> str:
+    """A split in words.
+
+    Example:
+        >>> described(DeclaredSplit(by="town", leave_out="Rome")), described(DeclaredSplit(by="time"))
+        ('by town (the rest trains, Rome tests)', 'by time (the first 60 % train, the next 20 % validate, 20 % test)')
+    """
+    if split.shift == "concept":
+        return f"by {split.by} (labels go with it in training and against it in the test)"
+    if split.names_domains:
+        shown = ["the rest" if names == REST else ", ".join(names) for names in split.domains]
+        verbs = ("trains", "validates", "tests")
+        said = [f"{names} {verb}" for names, verb in zip(shown, verbs, strict=True) if names]
+        return f"by {split.by} ({', '.join(said)})"
+    if split.by == "given":
+        return "by the masks of the graph"
+    train, validation, test = (f"{100 * share:.0f} %" for share in split.fractions)
+    first = f"{train} train" if split.by == "random" else f"the first {train} train"
+    if split.by not in ("random", "time"):
+        first = f"the {'largest' if split.descending else 'smallest'} {train} train"
+    middle = f"the next {validation} validate, " if split.fractions[1] else ""
+    return f"by {split.by} ({first}, {middle}{test} test)"
 
 
 def _with_labels(data: Data, codes: np.ndarray, there: np.ndarray) -> np.ndarray:

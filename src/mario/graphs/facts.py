@@ -119,6 +119,13 @@ def split_facts(data: Data) -> SplitFacts:
     return dataclasses.replace(facts, warnings=tuple(_warnings(facts, int((y >= 0).sum()))))
 
 
+def remarks(data: Data) -> list[str]:
+    """What to say of a graph of one's own before it is trained on: what its default split is, and warnings."""
+    if "split_note" not in data or "train_mask" not in data:
+        return []
+    return [*([data.split_note] if data.split_note else []), *(f"warning: {one}" for one in split_facts(data).warnings)]
+
+
 def _part(name: str, here: np.ndarray, y: np.ndarray, domain: np.ndarray) -> PartFacts:
     labeled = here & (y >= 0)
     return PartFacts(
@@ -204,11 +211,6 @@ def _warnings(facts: SplitFacts, labels: int) -> list[str]:
         found.append(
             f"{100 * facts.to_later:.0f} % of the edges of training nodes go to later ones, which training sees: "
             "--setting inductive hides them"
-        )
-    elif facts.between > _MUCH and facts.setting == "transductive":
-        found.append(
-            f"{100 * facts.between:.0f} % of the edges are between train and ood_test, which training sees: --setting "
-            "inductive hides them"
         )
     return found
 

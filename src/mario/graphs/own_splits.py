@@ -68,7 +68,7 @@ def own_split(
     split_seed: int = 0,
     setting: str = "transductive",
 ) -> Data:
-    """A copy of ``data`` with the masks, domains and environments of a declared split. It works with few labels or none.
+    """A copy of ``data`` with masks, domains and environments as declared; it works with few labels or none.
 
     The masks hold all nodes of a part, with and without a label: where ``y`` is -1 a node trains an embedding and is
     not scored. A part without nodes has no mask, but ``train`` and ``ood_test`` must have some. ``domain_id`` is -1

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 import mario
 from mario import ranks
+from mario.datasets import CATALOG
 from mario.errors import MarioError
 from mario.evaluation import (
     LiblinearProbe,
@@ -28,6 +29,7 @@ from mario.evaluation import (
 from mario.files import write_json
 from mario.from_json import from_json
 from mario.graphs.fingerprint import fingerprint
+from mario.graphs.labels import labeled_parts
 from mario.lab import anonymous
 from mario.lab.presets import Evaluation, split_settings
 from mario.lab.result import CurvePoint, RunResult, Scores
@@ -128,6 +130,8 @@ class _Judge:
     def __call__(self, step: int) -> dict[str, Any]:
         if step not in self.ahead:
             self.model.settle(self.data)
+        if "train_mask" not in labeled_parts(self.data):  # nothing can be scored
+            return self.invariance()
         if self.model.trains:
             seed = probe_seed(self.spec, step)
             return evaluate(self.model, self.data, probe=self.probe, seed=seed) | self.invariance()
@@ -183,9 +187,11 @@ def _prepare_folder(spec: RunSpec, data: Data, folder: Path) -> str:
 
 def _compare_data(then: str, now: str, folder: Path, name: str) -> None:
     if then != now:
+        named = name in CATALOG
+        advice = f"`mario data verify {name}` checks its files" if named else "The graph or its split was changed"
         raise MarioError(
             f"{folder} holds a run on other data: the fingerprint of {name} is {then} there and {now} here. "
-            f"`mario data verify {name}` checks its files; choose another folder or remove this one"
+            f"{advice}; choose another folder or remove this one"
         )
 
 

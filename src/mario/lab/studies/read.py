@@ -5,6 +5,7 @@ how long each dataset is trained and with how many seeds. docs/experiments.md de
 your own studies.
 """
 
+import contextlib
 import functools
 import itertools
 import math
@@ -16,6 +17,7 @@ from typing import Any
 
 from mario.datasets import CATALOG, DatasetCard, find as find_dataset
 from mario.errors import MarioError, nearest
+from mario.graphs.card import CARD_FILE
 from mario.graphs.rules import SETTINGS, choose
 from mario.lab.case import Case
 from mario.lab.studies.study import PAPER, Schedule, Study, StudyCase, StudyRow, row_spec
@@ -57,7 +59,7 @@ def find_study(name: str) -> Study:
     if name.endswith(".toml"):
         path = Path(name)
         name = safe_name(path.stem, f"the name of the study in {path}")
-        return read_study(name, read_text(path, TOML_BYTES), str(path))
+        return read_study(name, read_text(path, TOML_BYTES), str(path), home=path.parent)
     if name not in study_names():
         meant = nearest(name, study_names())
         raise MarioError(
@@ -78,8 +80,11 @@ def find_studies(names: Iterable[str]) -> list[Study]:
     return found
 
 
-def read_study(name: str, text: str, where: str) -> Study:
-    """The study that ``text``, the content of a TOML file, describes; ``where`` names the file in errors."""
+def read_study(name: str, text: str, where: str, home: Path | None = None) -> Study:
+    """The study that ``text``, the content of a TOML file, describes; ``where`` names the file in errors.
+
+    Relative paths of graphs are relative to ``home``, if there is a graph, else to the working directory.
+    """
     table = parse_toml(text, where)
     shared_keys = tuple(key for key in _CASE_KEYS if key not in ("dataset", "rows"))
     _check_keys(table, (*_STUDY_KEYS, *shared_keys), where)
@@ -89,6 +94,7 @@ def read_study(name: str, text: str, where: str) -> Study:
         raise MarioError(f"{where} needs cases: see docs/experiments.md")
     for case in listed:
         _check_keys(case, _CASE_KEYS, f"a case of {where}")
+    listed = [_at_home(case, home) for case in listed]
     show = tuple(_list(table, "show", where)) if "show" in table else ("table",)
     levels = {_card(c, where).level for c in listed}
     named = _list(table, "rows", where)
@@ -256,6 +262,17 @@ def _schedules() -> dict[str, Any]:
         for shift in shifts:
             _check_keys(layer.get(shift, {}), _SCHEDULE_KEYS, f"{shift} in schedules.toml")
     return schedules
+
+
+def _at_home(case: Mapping[str, Any], home: Path | None) -> Mapping[str, Any]:
+    """A case with the path of its graph from the folder of the study, if there is a graph."""
+    name = case.get("dataset")
+    if home is None or not isinstance(name, str) or name in CATALOG:
+        return case
+    with contextlib.suppress(OSError):  # of a path too long
+        if (home / name / CARD_FILE).is_file():
+            return {**case, "dataset": (home / name).resolve().as_posix()}
+    return case
 
 
 def _card(case: Mapping[str, Any], where: str) -> DatasetCard:
