@@ -21,7 +21,7 @@ from mario.graphs.tables.columns import Column, Roles, infer_columns
 from mario.graphs.tables.edges import EdgeCounts, EdgeSpool
 from mario.graphs.tables.features import FeaturePlan
 from mario.graphs.tables.formats import MemoryPart, Part
-from mario.graphs.tables.ids import IDS_FILE, write_ids
+from mario.graphs.tables.ids import IDS_FILE, IdIndex, write_ids
 from mario.graphs.tables.linking import Ends, add_edges, nodes_of_edges
 from mario.graphs.tables.nodes import GRAPH, MISSING, Nodes, index_nodes, read_nodes
 from mario.graphs.tables.sources import Meter
@@ -254,6 +254,7 @@ class _Build:
         index = (
             {"": nodes.index([""])[""]} if alone else index_nodes(nodes, self.tables.nodes, column, by_graph=by_graph)
         )
+        self._check_headers(ends, nodes, index)
         self._write_ids(nodes, graphs)
         spool = EdgeSpool(self.home, nodes.count, directed=self.directed, weighted=ends.weight is not None)
         stage = "edges"
@@ -318,6 +319,19 @@ class _Build:
                 f"Some ids occur in several graphs, so ids begin with the name of their graph, as {graphs[0]}/"
                 f"{nodes.ids[0][0].as_py()}."
             )
+
+    def _check_headers(self, ends: Ends, nodes: Nodes, index: "Mapping[str, IdIndex]") -> None:
+        """Raise an error if the header of a file of edges is an edge."""
+        for part in self.tables.edges:
+            where = index.get(part.graph if "" not in index else "")
+            if part.typed or part.first < 2 or where is None or not self.tables.nodes:
+                continue
+            keys = pa.array([ends.source, ends.target], pa.large_string())
+            if nodes.key == keys.type and (where.rows(keys) >= 0).all():
+                raise MarioError(
+                    f"{part.name}, row {part.first - 1}: there is no header, as {ends.source!r} and {ends.target!r} "
+                    "are ids of nodes; write a row such as source,target above it"
+                )
 
     def _hint(self, ends: Ends, nodes: Nodes) -> str:
         """Another column of the nodes that has the ids of the first edges."""
