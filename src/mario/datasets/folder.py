@@ -148,9 +148,9 @@ def save_dataset(
 ) -> Path:
     """Write a graph and its ``graph.toml``, so that the folder is a dataset: `load_dataset` and the commands take it.
 
-    With ``data.train_mask`` the masks are saved and used as they are. Without it the graph is split when it is loaded,
-    by `split_graph`: then ``domains`` says by what; or as ``split`` declares. ``data.metric`` (default ``"accuracy"``) and ``data.setting``
-    (default ``"transductive"``) are taken from the graph. Nothing is pickled.
+    With ``data.train_mask`` the masks are saved and used as they are. Without it the graph is split when it is loaded:
+    as ``split`` declares, or by `split_graph`, and then ``domains`` says by what. ``data.metric`` (default
+    ``"accuracy"``) and ``data.setting`` (default ``"transductive"``) are taken from the graph. Nothing is pickled.
 
     Args:
         data: a graph, or a set of graphs, with labels ``y``.
