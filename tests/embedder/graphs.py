@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.ipc
 import torch
 from torch_geometric.data import Data
 
-from mario.embedder import ModelFolder, conclude, fit_graph, read_source, write_model
+from mario.embedder import Ids, ModelFolder, conclude, fit_graph, read_source, write_model
 
 
 def shifting(seed: int = 0, nodes: int = 300, domains: int = 4, *, labels: bool = True, split: bool = True) -> Data:
@@ -42,3 +44,14 @@ def folder_of(data: Data, home: Path, *, given: dict[str, Any] | None = None) ->
     """A model that was fitted on ``data``."""
     source = read_source(data)
     return write_model(conclude(fit_graph(source.data, given=given or QUICK), source), home)
+
+
+def with_ids(home: Path, ids: Any) -> Path:
+    """The folder of a graph with an ``ids.arrow``, as `mario graph build` writes it."""
+    column = Ids.of(ids).column
+    schema = pyarrow.schema([("id", column.type)])
+    with pyarrow.ipc.new_file(str(home / "ids.arrow"), schema) as file:
+        file.write_table(pyarrow.table([column], schema=schema))
+    card = home / "graph.toml"
+    card.write_text('ids = "ids.arrow"\n' + card.read_text())
+    return home

@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
-from mario.cli import audit, data, demo, fit, graph, methods, report, reproduce, run, tune
+from mario.cli import audit, data, demo, embed, fit, graph, methods, predict, report, reproduce, run, tune
 from mario.errors import MarioError, RunFailedError, out_of_memory
 from mario.lab.process import return_freed_memory
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+_WHOLE = ("embed", "predict", "neighbors", "export")
+"""Verbs whose files are there when they are complete: there is nothing to continue."""
 
 app = typer.Typer(
     name="mario",
@@ -23,6 +25,8 @@ app = typer.Typer(
 )
 app.command(short_help="Train one method on one dataset and score it.")(run.run)
 app.command(short_help="Train what suits a graph and write a model.")(fit.fit)
+app.command(short_help="Embed a graph by a model.")(embed.embed)
+app.command(short_help="Predict labels of a graph by a model.")(predict.predict)
 app.command(short_help="Say what shifts in a graph and what to expect.")(audit.audit)
 app.command(short_help="Find settings of a method by validation scores.")(tune.tune)
 app.command(short_help="Compare five methods on a small graph; write a page.")(demo.demo)
@@ -67,7 +71,11 @@ def main() -> None:
         # Typer turns Ctrl-C into an exit with this code.
         if isinstance(ended, SystemExit) and ended.code != INTERRUPTED:
             raise
-        _complain("interrupted: repeat the same command to continue from the last checkpoint")
+        verb = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+        then = (
+            "nothing was written" if verb in _WHOLE else "repeat the same command to continue from the last checkpoint"
+        )
+        _complain(f"interrupted: {then}")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output is gone; without this, Python would complain again when it flushes at exit.

@@ -209,9 +209,9 @@ def _scores(about: "About") -> Any:
     table.add_column("candidate", no_wrap=True)
     labeled = about.score is not None
     if labeled:
-        table.add_column(about.metric.replace("_", " "), justify="right")
+        table.add_column(about.metric.replace("_", " "), justify="right", no_wrap=True, min_width=8)
         table.add_column("95 % interval", justify="right", no_wrap=True)
-    table.add_column("domain readable", justify="right")
+    table.add_column("domain readable", justify="right", min_width=8)
     table.add_column("rank", justify="right")
     table.add_column("")
     for one in about.candidates:

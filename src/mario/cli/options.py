@@ -87,6 +87,19 @@ def given_settings(texts: Sequence[str] | None, encoder: str | None) -> dict[str
     return {**assignments(texts), **({"encoder": encoder} if encoder is not None else {})}
 
 
+def size(option: str, text: str) -> int:
+    """Bytes from a text such as ``2g``, ``500m`` or ``4GiB``.
+
+    Example:
+        >>> size("--memory", "2g"), size("--memory", "1.5 MiB")
+        (2147483648, 1572864)
+    """
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *([kmgt])(?:i?b)?", text.strip().lower())
+    if not found or float(found[1]) == 0:
+        raise MarioError(f"{option} takes a size such as 2g or 500m, got '{text[:40]}'")
+    return int(float(found[1]) * 2 ** (10 * ("kmgt".index(found[2]) + 1)))
+
+
 def listed(texts: Sequence[str] | None) -> list[str]:
     """Names separated by commas, in one or more texts."""
     return [name.strip() for text in texts or () for name in text.split(",") if name.strip()]

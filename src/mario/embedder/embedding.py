@@ -116,7 +116,7 @@ def embed(
     return embed_by(
         folder.model(device),
         folder.about,
-        make_ready(folder.about, graph, root=root),
+        make_ready(folder.about, graph, root=root, plan=folder.plan),
         digest=folder.digest,
         memory=memory,
         temporary=temporary,

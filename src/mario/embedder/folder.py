@@ -16,6 +16,7 @@ from mario.untrusted import open_file, parse_json, read_bytes, safe_name
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from mario.embedder.ids import Ids
     from mario.evaluation import BlockClassifier
     from mario.methods import WithSteady
 
@@ -244,7 +245,7 @@ class ModelFolder:
         content = read_bytes(home / ABOUT)
         about = About.from_dict(parse_json(content, str(home / ABOUT)), str(home / ABOUT))
         for name, facts in about.files.items():
-            _check_file(home / name, facts)
+            _check_file(home / name, facts, content=name in (PLAN, IDS))
         digest = hashlib.sha256(
             json.dumps({name: facts.sha256 for name, facts in sorted(about.files.items())}).encode()
         )
@@ -275,10 +276,22 @@ class ModelFolder:
             raise MarioError(f"{self.path / TRAIN} was written by another version of mario, or it is damaged")
         return Training(z, rows, domain)
 
+    def ids(self) -> "Ids":
+        """The ids of the nodes of the graph that it was fitted on, or their numbers."""
+        from mario.embedder.ids import Ids
+
+        count = self.about.graph.nodes
+        return Ids.read(self.path / IDS, count) if IDS in self.about.files else Ids(count)
+
     @property
     def has_plan(self) -> bool:
         """Whether the graph came from tables, and its feature transforms are here."""
         return PLAN in self.about.files
+
+    @property
+    def plan(self) -> Path | None:
+        """The file with the feature transforms, if there is one."""
+        return self.path / PLAN if self.has_plan else None
 
 
 def file_facts(path: Path) -> FileAbout:
@@ -291,13 +304,16 @@ def file_facts(path: Path) -> FileAbout:
     return FileAbout(size, digest.hexdigest())
 
 
-def _check_file(path: Path, facts: FileAbout) -> None:
+def _check_file(path: Path, facts: FileAbout, *, content: bool) -> None:
+    """Compare a file with what ``model.json`` says; files of tensors have a checksum of their own."""
     with open_file(path) as file:
         size = file.seek(0, 2)
     if size != facts.bytes:
         raise MarioError(
             f"{path} has {size:,} bytes, {ABOUT} says {facts.bytes:,}: the model was changed; fit it again"
         )
+    if content and file_facts(path) != facts:
+        raise MarioError(f"{path} is not the file that {ABOUT} describes: the model was changed; fit it again")
 
 
 def _present(value: Any) -> Any:

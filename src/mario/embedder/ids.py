@@ -47,8 +47,11 @@ class Ids:
         """Ids from a list or an array of texts or numbers."""
         arrow = _pyarrow()
         try:
-            column = arrow.array(values)
-        except (arrow.ArrowException, TypeError, ValueError) as error:
+            try:
+                column = arrow.array(values)
+            except OverflowError:
+                column = arrow.array(values, arrow.uint64())
+        except (arrow.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise MarioError(f"ids must be texts or numbers of one type ({error})") from None
         return cls(len(column), column)
 
@@ -138,7 +141,7 @@ class Ids:
             wanted = arrow.scalar(int(text) if self._whole else text, arrow.string() if _is_odd(arrow, kind) else kind)
         except (arrow.ArrowException, OverflowError, TypeError, ValueError):
             return -1
-        column = self.column.cast(arrow.string()) if _is_odd(arrow, kind) else self.column
+        column = self._texts() if _is_odd(arrow, kind) else self.column
         return int(pyarrow.compute.index(column, wanted).as_py())
 
     def _nearest(self, text: str) -> list[str]:
@@ -148,7 +151,7 @@ class Ids:
         import pyarrow.compute as compute
 
         try:
-            texts = self.column if arrow.types.is_string(self.column.type) else self.column.cast(arrow.string())
+            texts = self._texts()
             near = texts.filter(compute.starts_with(texts, text[:2], ignore_case=True))
             length = compute.binary_length(near)
             near = near.filter(compute.less_equal(compute.abs(compute.subtract(length, len(text.encode()))), 2))
@@ -157,6 +160,14 @@ class Ids:
             return []
         known = {one.lower(): one for one in reversed(some) if one is not None}
         return [known[one] for one in get_close_matches(text.lower(), known, n=3, cutoff=0.7)]
+
+    def _texts(self) -> Any:
+        """All ids as a column of texts."""
+        arrow = _pyarrow()
+        try:
+            return self.column.cast(arrow.string())
+        except arrow.ArrowException:  # such as UUIDs
+            return arrow.array(["" if one is None else str(one) for one in self.values(0, self.count)])
 
 
 def _is_odd(arrow: Any, kind: Any) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
+from scipy import sparse
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -17,10 +18,13 @@ from mario.embedder.folder import About
 from mario.embedder.ids import Ids
 from mario.embedder.sources import Source, domain_names
 from mario.errors import MarioError
-from mario.graphs.card import GraphCard
+from mario.graphs.card import GraphCard, read_card
 from mario.graphs.fingerprint import fingerprint
 from mario.graphs.graph_sets import count_graphs
+from mario.graphs.sparse import csr
+from mario.untrusted import read_json
 
+_SHOWN = 5
 Given: TypeAlias = str | os.PathLike[str] | Data | Source
 
 
@@ -35,6 +39,8 @@ class Ready:
         name: What it is called.
         ids: Of its nodes, or of the graphs of a set.
         folder: Where it is from, or ``None``.
+        domains: The name of each number of ``domain_id``.
+        class_names: The name of each class of its labels, if it has names.
         new_domains: The domains that the model was not fitted on, and how many rows each has.
         unknown: The number of rows whose domain is not known, if the model knows domains.
         notes: What a user should know of how it was read.
@@ -45,6 +51,8 @@ class Ready:
     name: str
     ids: Ids
     folder: Path | None
+    domains: tuple[str, ...]
+    class_names: tuple[str, ...]
     new_domains: dict[str, int]
     unknown: int
     notes: tuple[str, ...]
@@ -55,17 +63,20 @@ class Ready:
         return fingerprint(self.given)
 
 
-def make_ready(about: About, given: Given, *, root: Path | None = None) -> Ready:
+def make_ready(about: About, given: Given, *, root: Path | None = None, plan: Path | None = None) -> Ready:
     """The graph that ``given`` means, for the model that ``about`` describes.
 
     Args:
         about: Of the model.
         given: A dataset's name, the folder of a graph, a graph itself, or what :func:`read_source` returned.
         root: Folder of raw files, as in :func:`mario.load_dataset`.
+        plan: The file with the feature plan of the model, to name features that do not fit.
     """
     folder, ids, notes = None, None, []
+    classes: tuple[str, ...] = ()
     if isinstance(given, Source):
         data, names, name, folder = given.data, given.domains, given.name, given.folder
+        classes = given.class_names
     elif isinstance(given, Data):
         data, names, name = _of_data(about, given)
     else:
@@ -73,6 +84,7 @@ def make_ready(about: About, given: Given, *, root: Path | None = None) -> Ready
         if isinstance(dataset, FolderDataset):
             folder, name = dataset.folder, dataset.card.name
             data, names = _of_folder(about, dataset, given)
+            classes = dataset.graph_card.class_names
         else:
             data, names = _of_name(about, str(given), root)
             name = dataset.card.name
@@ -80,22 +92,73 @@ def make_ready(about: About, given: Given, *, root: Path | None = None) -> Ready
         raise MarioError("the graph has no features x")
     if folder is not None:
         ids = ids_of(folder, _rows(data))
+        x, said = in_order(about, data.x, folder, plan)
+        data = copy.copy(data) if x is not data.x else data
+        data.x = x
+        notes += said
     if int(data.x.size(1)) != about.graph.features:
         raise MarioError(
             f"the model was fitted on {about.graph.features} features, {name} has {int(data.x.size(1))}: build it with "
             "`mario graph build --like` the graph of the model"
         )
     given, data = data, copy.copy(data)
-    new, unknown = _set_domains(data, about, names)
+    domains, new, unknown = _set_domains(data, about, names)
     if about.center != "never" and about.graph.domains and data.get("domain_id") is None:
         notes.append(f"{name} has no domains ({about.graph.domain}): its rows count as of unknown domain")
-    return Ready(data, given, name, ids or Ids(_rows(data)), folder, new, unknown, tuple(notes))
+    classes = tuple(map(str, classes or data.get("class_names") or ()))
+    return Ready(data, given, name, ids or Ids(_rows(data)), folder, domains, classes, new, unknown, tuple(notes))
+
+
+def in_order(about: About, x: Tensor, folder: Path, plan: Path | None) -> tuple[Tensor, list[str]]:
+    """The features of the graph in a folder in the order of the model, by their names, and what to say of them."""
+    named = read_card(folder).plan
+    if not about.graph.plan or named is None or plan is None:
+        return x, []
+    if plan_digest(folder / named) == about.graph.plan:
+        return x, []
+    from mario.graphs.tables.features import FeaturePlan
+
+    due, there = FeaturePlan.load(plan), FeaturePlan.load(folder / named)
+    advice = f"build it with `mario graph build ... --like {about.graph.source}`"
+    if gone := [name for name in due.columns if name not in there.columns]:
+        raise MarioError(f"{folder} lacks {_listed(gone)}, which the model was fitted on: {advice}")
+    place = {name: number for number, name in enumerate(there.names)}
+    if gone := [name for name in due.names if name not in place]:
+        raise MarioError(
+            f"{folder} lacks {_listed(gone)} of features, as its features were fitted to other data: {advice}"
+        )
+    notes = [f"the features of {folder.name} were fitted to its own data, not to that of the model: {advice}"]
+    if extra := [name for name in there.columns if name not in due.columns]:
+        notes.append(f"{_listed(extra)} of {folder.name} is not used: the model does not know it")
+    index = torch.tensor([place[name] for name in due.names])
+    if x.layout == torch.sparse_csr:
+        return csr_columns(x, index), notes
+    return x.index_select(1, index), notes
+
+
+def plan_digest(path: Path) -> str:
+    """What a feature plan says its digest is; this needs no pyarrow."""
+    found = read_json(path, "build the graph again")
+    return str(found.get("digest", "")) if isinstance(found, dict) else ""
+
+
+def csr_columns(x: Tensor, index: Tensor) -> Tensor:
+    """Some columns of a sparse matrix, in this order."""
+    parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+    found = sparse.csr_matrix(parts, tuple(x.shape))[:, index.numpy()].tocsr()
+    found.sort_indices()
+    starts, columns = (torch.from_numpy(part.astype("int64")) for part in (found.indptr, found.indices))
+    return csr(starts, columns, torch.from_numpy(found.data), found.shape)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:_SHOWN]))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"the column{'s' * (len(names) > 1)} {shown}{more}"
 
 
 def ids_of(folder: Path, rows: int) -> Ids:
     """The ids in the folder of a graph, or row numbers if it has none."""
-    from mario.graphs.card import read_card
-
     named = read_card(folder).ids
     return Ids(rows) if named is None else Ids.read(folder / named, rows)
 
@@ -145,22 +208,21 @@ def _of_name(about: About, name: str, root: Path | None) -> tuple[Data, tuple[st
     return data, domain_names(data, name)
 
 
-def _set_domains(data: Data, about: About, names: Sequence[str]) -> tuple[dict[str, int], int]:
-    """Give ``data.domain_id`` the numbers of the model; the domains that it does not know, and rows of none."""
+def _set_domains(data: Data, about: About, names: Sequence[str]) -> tuple[tuple[str, ...], dict[str, int], int]:
+    """Give ``data.domain_id`` the numbers of the model; all domains, the new ones, and the rows of none."""
     ids = data.get("domain_id")
+    known = {name: number for number, name in enumerate(about.graph.domains)}
     if ids is None:
-        return {}, _rows(data) if about.graph.domains else 0
-    ids = ids.cpu().long()
+        return tuple(known), {}, _rows(data) if known else 0
+    data.domain_id = ids = ids.cpu().long()
     top = int(ids.max()) + 1 if len(ids) else 0
     own = tuple(names) if len(names) >= top else tuple(map(str, range(top))) if top <= 100_000 else ()
-    known = {name: number for number, name in enumerate(about.graph.domains)}
     if not known or not own:
-        data.domain_id = ids
-        return {}, 0
+        return tuple(known), {}, 0
     fresh = [name for name in own if name not in known]
     place = {**known, **{name: len(known) + number for number, name in enumerate(fresh)}}
     table = torch.tensor([place[name] for name in own] + [-1])
     data.domain_id = table[ids.clamp(min=-1)]
     counts = torch.bincount(data.domain_id[data.domain_id >= 0], minlength=len(place))
     new = {name: int(counts[place[name]]) for name in fresh if counts[place[name]]}
-    return new, int((ids < 0).sum())
+    return tuple(place), new, int((ids < 0).sum())

@@ -3,6 +3,7 @@
 import dataclasses
 import platform
 import shutil
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -32,13 +33,16 @@ from mario.embedder.folder import (
     file_facts,
 )
 from mario.embedder.heads import fit_head
+from mario.embedder.reading import plan_digest
 from mario.embedder.sources import Source
+from mario.embedder.updating import Updated
 from mario.evaluation import BlockClassifier
 from mario.evaluation.controls import READABLE
 from mario.files import write_json, write_tensors, write_text, write_whole
 from mario.graphs import BlockMatrix
 from mario.graphs.card import read_card
 from mario.graphs.fingerprint import fingerprint
+from mario.methods import WithSteady
 from mario.training.streams import SELECTION, stream
 
 _Z_BYTES = 2**31
@@ -88,29 +92,71 @@ def conclude(fitted: Fitted, source: Source, *, seed: int = 0, asked: Any = None
 
 def write_model(result: Result, folder: Path) -> ModelFolder:
     """Write everything into ``folder`` and remove what a fit kept there for a resume."""
-    folder.mkdir(parents=True, exist_ok=True)
-    result.fitted.model.save(folder / MODEL)
-    names = [MODEL]
-    if result.head is not None:
-        result.head.save(folder / HEAD)
-        names.append(HEAD)
+    home = result.source.folder
+    copied = [] if home is None else [home / name for name in _COPIED]
     domain = result.source.data.get("domain_id")
-    tensors = {"z": result.z.contiguous(), "rows": result.rows}
+    return write_folder(folder, result.fitted.model, result.head, result.z, result.rows, domain, copied, result.about)
+
+
+def write_folder(
+    folder: Path,
+    model: WithSteady,
+    head: BlockClassifier | None,
+    z: Tensor,
+    rows: Tensor,
+    domain: Tensor | None,
+    copied: Iterable[Path],
+    about: About,
+) -> ModelFolder:
+    """Write the files of a model, ``model.json`` last.
+
+    Args:
+        folder: Where to.
+        model, head: The method and the classifier.
+        z, rows: Compact embeddings of some rows of its graph.
+        domain: The domain of each row of the graph.
+        copied: Files to be copied if they are there.
+        about: What ``model.json`` will say, without the files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save(folder / MODEL)
+    names = [MODEL]
+    if head is not None:
+        head.save(folder / HEAD)
+        names.append(HEAD)
+    tensors = {"z": z.contiguous(), "rows": rows}
     if domain is not None:
-        tensors["domain_id"] = domain.cpu()[result.rows].contiguous()
+        tensors["domain_id"] = domain.cpu()[rows].contiguous()
     write_tensors(folder / TRAIN, tensors, {"mario_train": f'{{"format": {FORMAT}}}'})
     names.append(TRAIN)
-    home = result.source.folder
-    for there in () if home is None else (home / name for name in _COPIED):
-        name = there.name
+    for there in copied:
         if there.is_file():
-            write_whole(folder / name, lambda target, there=there: shutil.copyfile(there, target))  # type: ignore[misc]
-            names.append(name)
-    about = dataclasses.replace(result.about, files={name: file_facts(folder / name) for name in names})
+            write_whole(folder / there.name, lambda target, there=there: shutil.copyfile(there, target))  # type: ignore[misc]
+            names.append(there.name)
+    about = dataclasses.replace(about, files={name: file_facts(folder / name) for name in names})
     write_text(folder / CARD, model_card(about))
     write_json(folder / ABOUT, about.as_json())
     shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
     return ModelFolder.read(folder)
+
+
+def write_update(updated: Updated, before: ModelFolder, folder: Path, asked: Any = None) -> ModelFolder:
+    """Write an updated model; the transforms of the tables are those of the model before."""
+    z = updated.embeddings
+    rows = _kept_rows(z.blocks, int(updated.entry["seed"]))
+    home = z.graph.folder
+    copied = [before.path / name for name in _COPIED if name != IDS and name in before.about.files]
+    copied += [] if home is None else [home / IDS]
+    return write_folder(
+        folder,
+        updated.model,
+        updated.head,
+        compact(z.blocks.rows(rows)),
+        rows,
+        z.graph.data.get("domain_id"),
+        copied,
+        dataclasses.replace(updated.about, asked=asked),
+    )
 
 
 def _kept_rows(z: BlockMatrix, seed: int) -> Tensor:
@@ -167,7 +213,7 @@ def _about(fitted: Fitted, source: Source, blocks: BlockMatrix, head: BlockClass
             name=source.name,
             source=source.source,
             fingerprint=fingerprint(data),
-            plan="",
+            plan=_plan(source),
             nodes=fitted.plan.facts.nodes,
             edges=fitted.plan.facts.edges,
             features=fitted.plan.facts.features,
@@ -182,6 +228,12 @@ def _about(fitted: Fitted, source: Source, blocks: BlockMatrix, head: BlockClass
         seconds=round(fitted.seconds, 1),
         asked=None,
     )
+
+
+def _plan(source: Source) -> str:
+    """The digest of the feature plan of the graph."""
+    named = None if source.folder is None else read_card(source.folder).plan
+    return "" if named is None or source.folder is None else plan_digest(source.folder / named)
 
 
 def _label(source: Source) -> str:
