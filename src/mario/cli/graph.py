@@ -144,6 +144,22 @@ def build(
         _conclude(console, built, out)
 
 
+@app.command(short_help="Write tables to try the commands on.")
+def example(
+    folder: Annotated[Path, typer.Argument(help="New folder of the tables.")] = Path("example"),
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+) -> None:
+    """Write made-up tables of 1,600 shops and their trade, and those of next month, when shops in a new region open.
+
+    Shops have ids, a region, a date, numbers, a category, a text, missing values, and a kind that is known of two in
+    five. `next/answers.csv` has the kinds of the new shops.
+    """
+    from mario.graphs.tables.example import write_example
+
+    for path in write_example(folder, seed=seed):
+        typer.echo(path)
+
+
 def _conclude(console: "Console", built: "Built", out: Path) -> None:
     card = built.card
     labels = f"{card.labeled:,} labels of {card.classes} classes" if card.classes else "no labels"

@@ -4,6 +4,7 @@ A block is never written out as a whole unless asked for: features on disk stay 
 centers are subtracted from the rows that are read, or from the result of a product.
 """
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -63,12 +64,19 @@ class Block:
 
     def dense(self, dtype: torch.dtype | None = None) -> Tensor:
         """The block as a dense matrix."""
-        values = self.values.to_dense() if self.is_sparse else self.values
-        found = values.to(dtype or values.dtype, copy=True)
-        if self.centers is not None and self.group is not None:
-            for part, group in zip(found.split(_ROWS), self.group.split(_ROWS), strict=True):
-                part -= self.centers[group].to(found.dtype)
-        return found.mul_(self.scale)
+        found = torch.empty(self.shape, dtype=dtype or self.values.dtype)
+        self.write(found)
+        return found
+
+    def write(self, out: Tensor) -> None:
+        """Write the block into ``out`` [N, F], in its type, a few rows at a time."""
+        parts = self._sparse_parts() if self.is_sparse else self._parts()
+        groups = None if self.group is None else self.group.split(_ROWS)
+        for number, (part, place) in enumerate(zip(parts, out.split(_ROWS), strict=True)):
+            place.copy_(part)
+            if self.centers is not None and groups is not None:
+                place -= self.centers[groups[number]].to(out.dtype)
+            place.mul_(self.scale)
 
     def numpy(self) -> Any:
         """The block for scikit-learn, in double precision: a SciPy matrix if it is sparse and not centered."""
@@ -120,6 +128,10 @@ class Block:
         for part in self.values.split(_ROWS):
             yield part
             release(self.values)
+
+    def _sparse_parts(self) -> Iterator[Tensor]:
+        for start in range(0, self.shape[0], _ROWS):
+            yield torch.from_numpy(self._scipy[start : start + _ROWS].toarray())
 
     @cached_property
     def _scipy(self) -> Any:
@@ -186,8 +198,12 @@ class BlockMatrix(Mapping[str, Block]):
 
     def dense(self, dtype: torch.dtype | None = None) -> Tensor:
         """All columns side by side."""
-        found = [block.dense(dtype) for block in self._blocks.values()]
-        return found[0] if len(found) == 1 else torch.cat(found, 1)
+        kinds = [block.values.dtype for block in self._blocks.values()]
+        kind = dtype or functools.reduce(torch.promote_types, kinds)
+        found = torch.empty(self.shape, dtype=kind)
+        for name, columns in self.columns.items():
+            self[name].write(found[:, columns])
+        return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.asarray(self.dense().numpy(), dtype=dtype)

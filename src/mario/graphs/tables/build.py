@@ -21,7 +21,7 @@ from mario.graphs.tables.columns import Column, Roles, infer_columns
 from mario.graphs.tables.edges import EdgeCounts, EdgeSpool
 from mario.graphs.tables.features import FeaturePlan
 from mario.graphs.tables.formats import MemoryPart, Part
-from mario.graphs.tables.ids import IDS_FILE, write_ids
+from mario.graphs.tables.ids import IDS_FILE, IdIndex, write_ids
 from mario.graphs.tables.linking import Ends, add_edges, nodes_of_edges
 from mario.graphs.tables.nodes import GRAPH, MISSING, Nodes, index_nodes, read_nodes
 from mario.graphs.tables.sources import Meter
@@ -254,6 +254,7 @@ class _Build:
         index = (
             {"": nodes.index([""])[""]} if alone else index_nodes(nodes, self.tables.nodes, column, by_graph=by_graph)
         )
+        self._check_headers(ends, nodes, index)
         self._write_ids(nodes, graphs)
         spool = EdgeSpool(self.home, nodes.count, directed=self.directed, weighted=ends.weight is not None)
         stage = "edges"
@@ -319,6 +320,19 @@ class _Build:
                 f"{nodes.ids[0][0].as_py()}."
             )
 
+    def _check_headers(self, ends: Ends, nodes: Nodes, index: "Mapping[str, IdIndex]") -> None:
+        """Raise an error if the header of a file of edges is an edge."""
+        for part in self.tables.edges:
+            where = index.get(part.graph if "" not in index else "")
+            if part.typed or part.first < 2 or where is None or not self.tables.nodes:
+                continue
+            keys = pa.array([ends.source, ends.target], pa.large_string())
+            if nodes.key == keys.type and (where.rows(keys) >= 0).all():
+                raise MarioError(
+                    f"{part.name}, row {part.first - 1}: there is no header, as {ends.source!r} and {ends.target!r} "
+                    "are ids of nodes; write a row such as source,target above it"
+                )
+
     def _hint(self, ends: Ends, nodes: Nodes) -> str:
         """Another column of the nodes that has the ids of the first edges."""
         if not self.tables.nodes or not self.tables.edges:
@@ -327,10 +341,10 @@ class _Build:
         part = next((one for one in self.tables.nodes if one.graph == self.tables.edges[0].graph), self.tables.nodes[0])
         named: set[str] = set()
         for name in (ends.source, ends.target):
-            if name in edges.schema.names:
+            if name in self.tables.edges[0].names:
                 named |= {str(one) for one in edges.column(name).slice(0, 1000).to_pylist()}
         for column in self.columns["nodes"]:
-            if column.role != "id" and column.name in part.sample.schema.names and named:
+            if column.role != "id" and column.name in part.names and named:
                 there = {str(one) for one in part.sample.column(column.name).to_pylist()}
                 if len(named & there) >= 0.9 * len(named) and len(there) == part.sample.num_rows:
                     return f"column {column.name} has such ids: use --id {column.name}; or "
@@ -503,7 +517,6 @@ class _Build:
             table["notes"] = [line[:500] for line in self.lines]
         table["columns"] = self._card_columns(nodes)
         table["sources"] = self._sources(nodes, edge_rows, meter)
-        check_card(table)
         write_card(self.home, table)
 
     def _card_columns(self, nodes: Nodes) -> dict[str, Any]:
@@ -591,8 +604,8 @@ def _check_name(name: str) -> None:
 
 def _split_roles(tables: Tables, roles: Roles) -> tuple[Roles, Roles]:
     """What is said of the columns of the nodes, and of the edges."""
-    node_names = {name for part in tables.nodes for name in part.schema.names}
-    edge_names = {name for part in tables.edges for name in part.schema.names}
+    node_names = {name for part in tables.nodes for name in part.names}
+    edge_names = {name for part in tables.edges for name in part.names}
     for name in roles.drop:
         if name not in node_names | edge_names:
             meant = nearest(name, node_names | edge_names)
@@ -620,9 +633,9 @@ def _split_roles(tables: Tables, roles: Roles) -> tuple[Roles, Roles]:
 def _common_sample(parts: Sequence[Part]) -> tuple[pa.Schema, pa.Table]:
     """Columns that all parts have, in the order of the first, and their first rows."""
     first = parts[0]
-    names = [name for name in first.schema.names if all(name in part.schema.names for part in parts)]
+    names = [name for name in first.schema.names if all(name in part.names for part in parts)]
     if not names:
-        other = next(part for part in parts if not set(first.schema.names) & set(part.schema.names))
+        other = next(part for part in parts if not first.names & part.names)
         raise MarioError(f"{first.name} and {other.name} have no column in common; write the same header into both")
     samples = []
     kept = 20 if len(parts) > 20 else len(parts)

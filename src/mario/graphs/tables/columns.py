@@ -126,8 +126,9 @@ def infer_columns(
     choose("table", table, TABLES)
     given = given or Roles()
     names = [str(name) for name in schema.names]
-    if twice := [name for name in names if names.count(name) > 1][:1]:
-        raise MarioError(f"the {table} have two columns named {twice[0]!r}; rename one of them")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise MarioError(f"the {table} have two columns named {twice!r}; rename one of them")
     said = given.by_column()
     for name in (*said, *given.kinds):
         if name not in names:

@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import cached_property
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -61,6 +62,11 @@ class Part(ABC):
     @abstractmethod
     def read(self, columns: Mapping[str, pa.DataType], meter: Meter) -> Iterator[pa.RecordBatch]:
         """The rows, with these columns in this order and of these types."""
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of the columns."""
+        return frozenset(self.schema.names)
 
     def where(self, row: int, column: str | None = None) -> str:
         """What to call a row, counted from 0, in an error.
@@ -429,7 +435,7 @@ class JsonLinesPart(Part):
                             f"{kinds[column]}; write all values in one way",
                             column,
                         )
-                    due = None if schema is None or column not in schema.names else schema.field(column).type
+                    due = None if schema is None or schema.get_field_index(column) < 0 else schema.field(column).type
                     if isinstance(one, float) and due is not None and pa.types.is_integer(due):
                         return WrongTypeError(
                             f"{where}, column {column}: {one!r} is not a whole number, as the rows before it are",
@@ -525,9 +531,9 @@ def _cast(part: Part, batch: pa.RecordBatch, columns: Mapping[str, pa.DataType],
 
 
 def _check_there(part: Part, columns: Mapping[str, Any]) -> None:
-    names = part.schema.names
     for name in columns:
-        if name not in names:
+        if name not in part.names:
+            names = part.schema.names
             shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
             meant = nearest(name, names)
             raise MarioError(f"{part.name} has no column {name!r}; it has {shown}{meant and f'; {meant}'}")

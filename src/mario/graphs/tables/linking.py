@@ -35,7 +35,7 @@ class Ends:
         """The type in which each column of a part is read, for ids of a type."""
         kinds = {}
         for name in (self.source, self.target):
-            kind = part.schema.field(name).type if name in part.schema.names else pa.string()
+            kind = part.schema.field(name).type if name in part.names else pa.string()
             text = pa.string() if key not in (pa.int64(), pa.uint64()) else key
             kinds[name] = kind if part.typed else text
         if self.weight is not None:

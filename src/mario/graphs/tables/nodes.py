@@ -278,15 +278,14 @@ class _Reading:
         return as_keys(array, key_type(self.kinds[self.id]))
 
     def _batch(self, part: Part, batch: pa.RecordBatch, row: int, ids: pa.Array) -> pa.RecordBatch:
-        made = {}
-        for name in self.missing:
-            if name not in batch.schema.names:
-                continue
-            array = plain(batch.column(name), name)
+        made: dict[str, pa.Array] = {}
+        features = frozenset(self.features)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            array = plain(column, name)
             array = array if part.typed else empty_to_null(array)
             self.missing[name] += array.null_count
-            if name in self.features:
-                made[name] = batch.column(name)
+            if name in features:
+                made[name] = column
             try:
                 if name == self.label:
                     self.labels.add(texts(array, name))
@@ -401,7 +400,7 @@ def _types(parts: Sequence[Part], columns: Sequence[Column]) -> dict[str, pa.Dat
         if column.role == "drop":
             continue
         for part in parts:
-            if column.name not in part.schema.names:
+            if column.name not in part.names:
                 raise MarioError(
                     f"{part.name} has no column {column.name!r}, which {parts[0].name} has; add it, or --drop it"
                 )
