@@ -58,6 +58,10 @@ class Command:
     def ended(self) -> int | None:
         return self.process.poll() if self.process else None
 
+    def draws(self) -> bool:
+        """Whether it is done but for its page, for which it imports a library for pictures."""
+        return b"drawing the pictures" in self.log.read_bytes()
+
     def end(self) -> None:
         """Ctrl-C, and ``kill -9`` of what is left a minute later."""
         if self.process is None:
@@ -128,7 +132,7 @@ def left(sessions: set[int]) -> list[str]:
 
 
 def measure(commands: list[Command]) -> None:
-    """Take note of the memory of commands and their fork servers."""
+    """Take note of the memory of commands and their fork servers, until a command draws its page at the end."""
     for process in processes(commands):
-        if process.kind in ("command", "fork server"):
+        if process.kind in ("command", "fork server") and not process.command.draws():
             process.command.memory.setdefault(process.pid, []).append((time.monotonic(), process.bytes))
