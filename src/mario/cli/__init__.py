@@ -11,6 +11,7 @@ from mario.cli import (
     data,
     demo,
     embed,
+    export,
     fit,
     graph,
     methods,

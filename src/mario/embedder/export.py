@@ -2,8 +2,11 @@
 
 import dataclasses
 import json
+import logging
 import shutil
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from mario.embedder.embedding import embed_by
-from mario.embedder.folder import CARD, HEAD, IDS, MODEL, PLAN, ModelFolder
+from mario.embedder.folder import CARD, HEAD, MODEL, PLAN, ModelFolder
 from mario.embedder.reading import Given, Ready, make_ready
 from mario.encoders import GCN, GIN, Encoder, GraphSAGE
 from mario.encoders.adjacency import entries, propagation_matrix
@@ -120,17 +123,9 @@ def exportable(model: WithSteady) -> "Exported":
     if "graph" in names and type(getattr(model, "encoder_", None)) not in (GCN, GIN, GraphSAGE):
         kind = type(getattr(model, "encoder_", None)).__name__
         raise MarioError(f"the encoder {kind} cannot be exported: gcn, sage and gin can; export --to huggingface")
-    if "graph" in names and "embed" in vars(type(model)) | {
-        name: 0
-        for cls in type(model).__mro__[1:-4]
-        for name in vars(cls)
-        if name == "embed" and cls.__module__ != _BASE
-    }:
-        raise MarioError(f"{model.name} embeds by more than one encoder: export --to huggingface")
+    if "graph" in names and len([part for part in model.modules() if isinstance(part, Encoder)]) > 1:
+        raise MarioError(f"{model.name} has more than one encoder: export --to huggingface")
     return Exported(model).eval()
-
-
-_BASE = "mario.methods.base"
 
 
 def normalized_edges(model: WithSteady, graph: Ready) -> tuple[Tensor, Tensor]:
@@ -150,7 +145,8 @@ def inputs(model: WithSteady, graph: Ready) -> tuple[Tensor, Tensor, Tensor, Ten
     x = (x.to_dense() if x.layout == torch.sparse_csr else x).float()
     domain = graph.data.get("domain_id")
     domain = torch.full((x.size(0),), -1) if domain is None else domain
-    return (x, *normalized_edges(model, graph), domain)
+    # Copies: torch.export takes no views of sparse matrices.
+    return x.clone(), *(part.clone() for part in normalized_edges(model, graph)), domain.clone()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,8 +230,7 @@ def _write_onnx(module: nn.Module, given: tuple[Tensor, ...], name: str) -> Tens
         raise MarioError(f"ONNX needs {error.name}: pip install 'mario-gcl[onnx]'") from None
     names = ["x", "edge_index", "edge_value", "domain"]
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _quietly():
             program = torch.onnx.export(
                 module,
                 given,
@@ -255,6 +250,20 @@ def _write_onnx(module: nn.Module, given: tuple[Tensor, ...], name: str) -> Tens
     there = {one.name for one in session.get_inputs()}
     feed = {key: value.numpy() for key, value in zip(names, given, strict=True) if key in there}
     return torch.from_numpy(session.run(None, feed)[0])
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the warnings of the exporter about packages that are not needed."""
+    log = logging.getLogger("torch.onnx")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(before)
 
 
 def _line(error: BaseException) -> str:
@@ -316,6 +325,3 @@ def _huggingface(folder: ModelFolder, out: Path) -> Export:
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return Export(tuple(sorted(out.iterdir())), None, 0)
-
-
-__all__ = ["FORMS", "IDS", "Export", "Exported", "PlainEncoder", "export", "exportable", "inputs", "normalized_edges"]
