@@ -10,7 +10,7 @@ import torch
 import mario
 from embedder.graphs import folder_of, shifting
 from mario.embedder import ModelFolder, embed
-from mario.embedder.export import export, inputs
+from mario.embedder.export import export, exportable, inputs
 from mario.embedder.reading import make_ready
 from mario.errors import MarioError
 
@@ -67,16 +67,16 @@ def test_what_cannot_be_exported_is_one_message(
     folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gat = folder_of(shifting(), tmp_path / "gat", given={**GIVEN, "encoder": "gat"})
-    hops = folder_of(shifting(), tmp_path / "hops", given={**GIVEN, "method": "hops"})
     before = sorted(tmp_path.rglob("*"))
     for wrong, to, out, said in (
         (gat, "torch", "m.pt2", "the encoder GAT cannot be exported: gcn, sage and gin can"),
-        (hops, "onnx", "m.onnx", "which are not those of one encoder"),
         (folder, "onnx", "m.pt2", r"must be a file that ends with \.onnx"),
         (folder, "tensorflow", "m", "to must be one of torch, onnx, huggingface"),
     ):
         with pytest.raises(MarioError, match=said):
             export(wrong, to, tmp_path / out)
+    with pytest.raises(MarioError, match="which are not those of one encoder"):
+        exportable(mario.Steady(mario.Hops(epochs=1)).fit(shifting()))
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MarioError, match=r"ONNX needs onnxruntime: pip install 'mario-gcl\[onnx\]'"):
         export(folder, "onnx", tmp_path / "m.onnx")

@@ -125,7 +125,7 @@ def exportable(model: WithSteady) -> "Exported":
         raise MarioError(f"the encoder {kind} cannot be exported: gcn, sage and gin can; export --to huggingface")
     if "graph" in names and len([part for part in model.modules() if isinstance(part, Encoder)]) > 1:
         raise MarioError(f"{model.name} has more than one encoder: export --to huggingface")
-    return Exported(model).eval()
+    return Exported(model).eval().requires_grad_(False)
 
 
 def normalized_edges(model: WithSteady, graph: Ready) -> tuple[Tensor, Tensor]:
@@ -190,7 +190,7 @@ def export(folder: ModelFolder, to: str, out: Path, *, sample: Given | None = No
 
     def checked(name: str) -> None:
         nonlocal difference
-        found = write(module, given, name)
+        found = write(module, given, name).detach()
         difference = float((found - due).abs().max()) / max(1e-12, float(due.abs().max()))
         if not difference < CLOSE:
             raise RunFailedError(
