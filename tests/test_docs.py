@@ -65,3 +65,9 @@ def test_columns(capsys: pytest.CaptureFixture[str]) -> None:
         r"^```text\n(.*?)^```", (HOME / "docs/columns.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
     assert capsys.readouterr().out == shown[0]
+
+
+def test_splits_of_your_own() -> None:
+    found = run_blocks("docs/splits.md", {})
+    assert found["data"].domain_names == ["Bern", "Oslo", "Rome"]
+    assert found["facts"].part("ood_test").nodes == 100

@@ -13,6 +13,7 @@ from mario.lazy import lazy
 __version__ = "0.1.0"
 
 _HOME = {
+    "Embedder": "mario.embedder",
     "MarioError": "mario.errors",
     "load_dataset": "mario.datasets",
     "training_graph": "mario.graphs",
@@ -32,6 +33,7 @@ _ROOMS = ("contrast", "datasets", "encoders", "evaluation", "graphs", "lab", "me
 
 __all__ = [
     "MARIO",
+    "Embedder",
     "MarioError",
     "Recipe",
     "Steady",
@@ -48,6 +50,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from mario.datasets import load_dataset
+    from mario.embedder.estimator import Embedder
     from mario.errors import MarioError
     from mario.evaluation.choosing import select
     from mario.evaluation.scoring import evaluate

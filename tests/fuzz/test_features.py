@@ -82,6 +82,10 @@ SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=3)
 
 @example(table=pa.table({"words": ["a"] * 30 + ["b"]}), kinds=["categorical"], sizes=[7], seed=0, limit=5)
 @example(table=pa.table({"wholes": [2**62, -(2**62), 0, None]}), kinds=["numeric"], sizes=[1], seed=0, limit=2)
+@example(
+    table=pa.table({"seconds": pa.array([-(2**62), 0], pa.timestamp("s"))}), kinds=[""], sizes=[1], seed=0, limit=1
+)
+@example(table=pa.table({"a": [[None, None], []]}), kinds=["list"], sizes=[1], seed=0, limit=2)
 @fuzz(
     examples=60,
     table=tables(),

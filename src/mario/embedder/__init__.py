@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mario.lazy import lazy
 
 _HOME = {
+    "Embedder": "mario.embedder.estimator",
     "Embeddings": "mario.embedder.embedding",
     "Fitted": "mario.embedder.fitting",
     "GraphFacts": "mario.embedder.facts",
@@ -26,6 +27,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Embedder",
     "Embeddings",
     "Fitted",
     "GraphFacts",
@@ -46,6 +48,7 @@ __all__ = [
 if TYPE_CHECKING:
     from mario.embedder.compact import compact
     from mario.embedder.embedding import Embeddings, Predictions, embed, predict
+    from mario.embedder.estimator import Embedder
     from mario.embedder.facts import GraphFacts
     from mario.embedder.fitting import Fitted, Progress, fit_graph, plan_of
     from mario.embedder.folder import ModelFolder

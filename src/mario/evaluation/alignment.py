@@ -10,7 +10,8 @@ from mario.arguments import check_count, check_number, check_seed
 from mario.contrast.rows import directions
 from mario.errors import MarioError
 from mario.graphs import check_graph
-from mario.methods import GRACE, Method
+from mario.methods import Method
+from mario.methods.grace import GRACE
 from mario.views import AdversarialFeatures, Chain, DropEdges, MaskFeatures, View
 
 _ROWS = 1024

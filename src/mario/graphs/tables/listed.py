@@ -68,7 +68,8 @@ def list_form(arrays: Sequence[pa.Array], name: str) -> tuple[str, int]:
         separator = separator_of(text) or _commonest(text)
         array, _, _ = _as_lists(text, name, separator)
     else:
-        array = next(array for array in arrays if is_list(array.type))
+        kind = next(array.type for array in arrays if is_list(array.type))
+        array = pa.concat_arrays([array for array in arrays if array.type == kind])
     array = array.drop_null()
     lengths = np.asarray(pc.list_value_length(array).to_numpy(zero_copy_only=False), np.int64)
     if not len(lengths) or lengths[0] < 2 or (lengths == lengths[0]).mean() < _MOST:

@@ -151,4 +151,11 @@ def count(read: Read, array: "pa.Array", report: ColumnReport) -> None:
     report.missing += int(read.missing.sum())
     broken = np.flatnonzero(read.unparsable)
     report.unparsable += len(broken)
-    report.show([array[int(row)].as_py() for row in broken[:5]])
+    report.show([_shown(array[int(row)]) for row in broken[:_EXAMPLES]])
+
+
+def _shown(value: "pa.Scalar") -> str:
+    try:
+        return str(value.as_py())
+    except (OverflowError, ValueError):  # a date beyond the calendar of Python, or text that is not UTF-8
+        return f"a {value.type} that cannot be shown"
