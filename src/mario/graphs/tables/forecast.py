@@ -7,9 +7,9 @@ import numpy as np
 
 WIDTH = 128
 """Width of embeddings that `mario fit` picks."""
-STEPS = 600
+STEPS = 200
 BATCH = 2_000
-"""Steps of a training, and nodes of a batch: what `mario fit` picks, about."""
+"""Steps of its trainings together, and nodes of a batch, about."""
 FILES = 2**31
 """Bytes of matrices beyond which embedding goes through temporary files."""
 _BASE = 0.6 * 2**30  # of Python with torch
@@ -20,7 +20,7 @@ _FORMS = 6.0  # encodings of the whole graph in a fit: controls and candidates
 
 @dataclass(frozen=True)
 class Forecast:
-    """Bytes and seconds that training and embedding will take, roughly: within a factor of three."""
+    """Bytes and seconds that training and embedding will take on an idle machine, roughly."""
 
     fit_bytes: float
     fit_seconds: float
@@ -70,11 +70,11 @@ def _probe() -> tuple[float, float]:
     starts = np.arange(0, _GATHERED, 10)
     best = [float("inf"), float("inf")]
     for _ in range(3):
-        begun = time.perf_counter()
+        begun = time.thread_time()
         left @ right
-        middle = time.perf_counter()
+        middle = time.thread_time()
         np.add.reduceat(left[rows], starts, axis=0)
-        best = [min(best[0], middle - begun), min(best[1], time.perf_counter() - middle)]
+        best = [min(best[0], middle - begun), min(best[1], time.thread_time() - middle)]
     return best[0] / (2 * _ROWS * WIDTH * WIDTH), best[1] / (_GATHERED * WIDTH)
 
 
