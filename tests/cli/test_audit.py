@@ -9,6 +9,8 @@ from audit.worlds import world
 from forked import mario
 from mario.datasets import save_dataset
 
+QUICK = ["--set", "steps=2", "--set", "hidden_channels=8", "--set", "method=grace"]
+
 
 def saved(folder: Path, seed: int, nodes: int = 300, income: float = 0.0) -> Path:
     data = world(seed, nodes)
@@ -19,7 +21,7 @@ def saved(folder: Path, seed: int, nodes: int = 300, income: float = 0.0) -> Pat
 
 
 def test_says_what_shifts_between_domains(tmp_path: Path) -> None:
-    done = mario("audit", "good-cbas", "--shift", "covariate", cwd=tmp_path)
+    done = mario("audit", "good-cbas", "--shift", "covariate", "--only-shifts", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "columns shift between" in done.stdout
     assert "domain read from features" in done.stdout
@@ -27,19 +29,26 @@ def test_says_what_shifts_between_domains(tmp_path: Path) -> None:
 
 def test_says_that_nothing_shifts(tmp_path: Path) -> None:
     old, new = saved(tmp_path / "old", 3), saved(tmp_path / "new", 4)
-    done = mario("audit", str(old), str(new), "--domain", "region", "--shift", "no_shift", cwd=tmp_path)
+    done = mario("audit", str(old), str(new), "--only-shifts", "-o", "new.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "No shift found between the graph and the new one" in done.stdout
+    assert "No shift found" in (tmp_path / "new.html").read_text(encoding="utf-8")
+    assert not (tmp_path / "audit.html").exists()
 
 
 def test_json_has_everything(tmp_path: Path) -> None:
     old, new = saved(tmp_path / "old", 3), saved(tmp_path / "new", 4, income=-2)
-    done = mario("audit", str(old), str(new), "--json", cwd=tmp_path)
+    done = mario("audit", str(old), str(new), "--json", "--stability", "nodes.tsv", *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["against"]["shifts"] == ["income"]
     assert told["graph"]["nodes"] == told["new"]["nodes"] == 300
     assert told["verdict"]
+    assert told["scores"]["chosen"] in [one["name"] for one in told["scores"]["candidates"]]
+    lines = (tmp_path / "nodes.tsv").read_text(encoding="utf-8").splitlines()
+    assert (lines[0], len(lines)) == ("id\tstability", 301)
+    assert all(0 <= float(line.split("\t")[1]) <= 1 for line in lines[1:])
+    assert (tmp_path / "audit.html").exists()
 
 
 @pytest.mark.parametrize(
@@ -47,12 +56,18 @@ def test_json_has_everything(tmp_path: Path) -> None:
     [
         (["nothing-like-it"], "unknown dataset 'nothing-like-it'"),
         (["good-cbas", "nowhere"], "unknown dataset 'nowhere'"),
+        (["good-cbas", "-o", "folder"], "folder is a folder: name a file to write to"),
+        (["good-cbas", "--set", "wings=2"], "there is no setting 'wings'"),
+        (["good-cbas", "--budget", "soon"], "a budget is a time such as"),
+        (["good-cbas", "--only-shifts", "--stability", "s.tsv"], "leave out --only-shifts or --stability"),
         (["good-cbas", "wide"], "the new graph has 6 features, and good-cbas has 4"),
     ],
 )
 def test_wrong_input_is_one_clear_line(tmp_path: Path, words: list[str], said: str) -> None:
+    (tmp_path / "folder").mkdir()
     words = [str(saved(tmp_path / "wide", 1)) if word == "wide" else word for word in words]
     done = mario("audit", *words, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "audit.html").exists()

@@ -16,8 +16,10 @@ from mario.audit.permuting import DRAWS, Tested, run_tests
 from mario.audit.reading import Reader
 from mario.audit.sample import EDGES, Sample, sample
 from mario.audit.units import unit_size
+from mario.embedder.compact import compact
 from mario.embedder.sources import Source
 from mario.errors import MarioError
+from mario.graphs import BlockMatrix
 from mario.methods.readability import binned
 
 Array = np.ndarray[Any, Any]
@@ -214,6 +216,24 @@ def against_new(source: Source, new: Data, *, name: str = "new graph", draws: in
     return _compare("new graph", parts, side, (source.name, name), source, (), draws, seed)
 
 
+def read_embeddings(source: Source, z: BlockMatrix, name: str, *, draws: int = DRAWS, seed: int = 0) -> Reading | None:
+    """How well the domain is read from embeddings, by the test of :func:`between_domains`; ``None`` without domains.
+
+    It is a test of its own: p is not corrected for the columns.
+    """
+    data = source.data
+    codes, names, _ = domains_of(source)
+    if len(names) < 2 or "batch" in data:
+        return None
+    keep = min(1.0, EDGES / max(1, int(data.edge_index.size(1))))
+    drawn = sample(data, codes, unit_size(np.bincount(codes[codes >= 0])), keep=keep, seed=seed)
+    unit = np.unique(drawn.unit, return_inverse=True)[1]
+    rows = _narrow(compact(z.rows(torch.from_numpy(drawn.nodes))).numpy())
+    reader = Reader(name, rows, unit, seed=seed)
+    empty = Builder(len(drawn)).build()
+    return _reading(reader, run_tests(empty, [reader], unit, drawn.domain, draws=draws, seed=seed), 0, len(names))
+
+
 def domains_of(source: Source) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
     """The domain of each node, the names of those that are compared, and those of domains that are too small.
 
@@ -278,15 +298,7 @@ def _compare(
         what=what,
         domains=tuple(_facts(name, place, parts, side, distances.get(place)) for place, name in enumerate(names)),
         columns=_rows(measures, tested, names, side),
-        readings=tuple(
-            Reading(
-                what=reader.name,
-                accuracy=float(tested.accuracy[place]),
-                readable=max(0.0, (float(tested.accuracy[place]) - 1 / len(names)) / (1 - 1 / len(names))),
-                p=float(tested.readers_p[place]),
-            )
-            for place, reader in enumerate(readers)
-        ),
+        readings=tuple(_reading(reader, tested, place, len(names)) for place, reader in enumerate(readers)),
         scheme=parts[-1].scheme,
         units=int(unit.max()) + 1,
         draws=draws,
@@ -294,6 +306,16 @@ def _compare(
         skipped=len(features) - sum(kind in ("feature", "missing") for kind in measures.kinds),
         unseen=_unseen(x, side, features) if what == "new graph" else (),
         class_names=source.class_names,
+    )
+
+
+def _reading(reader: Reader, tested: Tested, place: int, domains: int) -> Reading:
+    accuracy = float(tested.accuracy[place])
+    return Reading(
+        what=reader.name,
+        accuracy=accuracy,
+        readable=max(0.0, (accuracy - 1 / domains) / (1 - 1 / domains)),
+        p=float(tested.readers_p[place]),
     )
 
 

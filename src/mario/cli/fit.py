@@ -103,7 +103,7 @@ def _fit(
     _announce(console, source, plan_of(source.data, given, seed=seed))
     for remark in remarks(source.data):
         console.print(remark, style="yellow")
-    with _watched(console, quiet) as watch:
+    with watched(console, quiet) as watch:
         fitted = fit_graph(
             source.data,
             folder=out / CHECKPOINT,
@@ -133,7 +133,7 @@ def _announce(console: "Console", source: "Source", plan: "Plan") -> None:
 
 
 @contextmanager
-def _watched(console: "Console", quiet: bool) -> "Iterator[Watch]":
+def watched(console: "Console", quiet: bool) -> "Iterator[Watch]":
     """A bar in a terminal, one line per stage elsewhere."""
     if quiet:
         yield lambda progress: None

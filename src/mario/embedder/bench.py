@@ -34,6 +34,7 @@ class Row:
         readability: How well the domain can be read from them; ``None`` with one domain only.
         calibration: The expected calibration error of its probabilities where it was scored; ``None`` without labels.
         temperature: That calibrates them there.
+        parts: The score of each domain, with ``leave_domain_out``.
     """
 
     score: float | None
@@ -43,6 +44,23 @@ class Row:
     readability: float | None
     calibration: float | None = None
     temperature: float | None = None
+    parts: tuple["DomainScore", ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class DomainScore:
+    """The score on a domain, or a group of neighboring ones, whose labels were left out.
+
+    Attributes:
+        first, last: The lowest and the highest number of its domains.
+        score: The score.
+        nodes: Labeled nodes that it is of.
+    """
+
+    first: int
+    last: int
+    score: float
+    nodes: int
 
 
 class Bench:
@@ -88,6 +106,11 @@ class Bench:
             readability=_number(row["readability"]),
             calibration=error,
             temperature=temperature,
+            parts=tuple(
+                DomainScore(one.domains[0], one.domains[-1], one.score(), len(one.y))
+                for one in found.outcomes
+                if one.domains
+            ),
         )
 
     def _alarms_alone(self, z: BlockMatrix) -> Row:
@@ -139,7 +162,7 @@ def _rule(data: Data, rule: str | None) -> tuple[str, str]:
         return "gate", "labels of one class only"
     if _usable(data, "ood_val"):
         return "ood_val", "the split has labels of other domains for validation"
-    count = _leavable(data)
+    count = leavable_domains(data)
     if count > 1:
         return "leave_domain_out", f"labels of {count} domains"
     if _usable(data, "id_val"):
@@ -151,7 +174,7 @@ def _check_rule(data: Data, rule: str) -> None:
     labeled = labeled_rows(data, ("train",))
     if labeled is None or len(data.y[labeled].unique()) < 2:
         raise MarioError(f"rule={rule} needs labels of two classes for training: use rule=gate without them")
-    if rule == "leave_domain_out" and _leavable(data) < 2:
+    if rule == "leave_domain_out" and leavable_domains(data) < 2:
         raise MarioError(
             f"rule=leave_domain_out needs {_LEAST_OF_DOMAIN} labels for training in each of two domains: name the "
             "domains with --domain, or use rule=id_val or gate"
@@ -164,7 +187,7 @@ def _usable(data: Data, part: str) -> bool:
     return data.get(f"{part}_mask") is not None and labeled_rows(data, (part,)) is not None
 
 
-def _leavable(data: Data) -> int:
+def leavable_domains(data: Data) -> int:
     """Domains with enough labels for training to be left out."""
     domain, labeled = data.get("domain_id"), labeled_rows(data, ("train",))
     if domain is None or labeled is None:

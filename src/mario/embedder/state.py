@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mario.embedder.bench import Row
+from mario.embedder.bench import DomainScore, Row
 from mario.errors import MarioError
 from mario.files import locked, remove_parts, write_json
 from mario.methods import Decision, Method
@@ -108,7 +108,7 @@ class State:
             if saved["format"] != _FORMAT:
                 raise ValueError(f"it has format {saved['format']}")
             there = saved["identity"]
-            self.rows = {str(name): Row(**row) for name, row in saved["rows"].items()}
+            self.rows = {str(name): _row(row) for name, row in saved["rows"].items()}
             self.decisions = {
                 str(name): [Decision(**decision) for decision in found] for name, found in saved["decisions"].items()
             }
@@ -128,3 +128,7 @@ class State:
                 f"{self.folder} holds an unfinished fit with another {key} ({there.get(key)} there, "
                 f"{self.identity[key]} here): choose another folder, or remove this one to start again"
             )
+
+
+def _row(saved: dict[str, Any]) -> Row:
+    return Row(**{**saved, "parts": tuple(DomainScore(**part) for part in saved.get("parts", ()))})

@@ -60,11 +60,12 @@ class Selection:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The logits and labels of the nodes that one part of a rule scores."""
+    """The logits and labels of the nodes that one part of a rule scores; of ``leave_domain_out`` also their domains."""
 
     logits: Tensor
     y: Tensor
     metric: str
+    domains: tuple[int, ...] = ()
 
     def score(self) -> float:
         """Their score by the metric."""
@@ -227,7 +228,8 @@ def _left_out(z: BlockMatrix, seen: Data, probe: LogisticProbe, seed: int) -> li
         (chosen,) = probe.fit_choose(
             z, (train, seen.y[train]), [validation], seen.num_classes, metric=seen.metric, seed=seed
         )
-        found.append(Outcome(chosen.logits[held], seen.y[held], seen.metric))
+        domains = tuple(seen.domain_id[held].unique().tolist())
+        found.append(Outcome(chosen.logits[held], seen.y[held], seen.metric, domains))
     if not found:
         raise MarioError(f"no domain can be left out: {seen.metric} needs labels of two classes in it and in the rest")
     return found
