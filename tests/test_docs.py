@@ -77,3 +77,9 @@ def test_embedder() -> None:
     found = run_blocks("docs/embedder.md", {})
     assert len(found["z"]) == 700
     assert found["model"].score(found["X"], found["y"]) > 0.9
+
+
+def test_splits_of_your_own() -> None:
+    found = run_blocks("docs/splits.md", {})
+    assert found["data"].domain_names == ["Bern", "Oslo", "Rome"]
+    assert found["facts"].part("ood_test").nodes == 100

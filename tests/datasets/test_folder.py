@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from mario.cli import app
 from mario.datasets import CATALOG, find, find_case, load_dataset, save_dataset
+from mario.datasets.feature_columns import with_column
 from mario.errors import MarioError
 from mario.graphs import SplitRule, split_graph
 from mario.graphs.graph_sets import stack_graphs
@@ -275,3 +276,58 @@ def test_a_study_and_a_search_take_a_path(tmp_path: Path, monkeypatch: pytest.Mo
     done = CliRunner().invoke(app, ["reproduce", "study.toml", "--dry-run"])
     assert done.exit_code == 0, (done.output, done.exception)
     assert "mine-covariate" in done.output
+
+
+def test_a_declared_split_is_saved_with_the_graph(tmp_path: Path) -> None:
+    data = ring()
+    data.y[::2] = -1
+    folder = save_dataset(data, tmp_path / "mine", split={"by": "year", "train": 0.5, "validation": 0.2})
+    card, *case = find_case(folder)
+    assert (case, card.domains) == (["year", "covariate", "transductive"], ("year", "degree"))
+    made = load_dataset(folder)
+    assert made.year[made.train_mask].max() < made.year[made.ood_val_mask].min()
+    assert made.num_classes == 3
+    with pytest.raises(MarioError, match="'yaer' is neither a column of the graph"):
+        save_dataset(data, tmp_path / "other", split={"by": "yaer"})
+    with pytest.raises(MarioError, match="domains, shifts and rule cannot be given with it"):
+        save_dataset(data, tmp_path / "other", split={"by": "year"}, domains="year")
+    with pytest.raises(MarioError, match="split is for a graph without masks"):
+        save_dataset(shifted(), tmp_path / "other", split={"by": "year"})
+    assert not (tmp_path / "other").exists()
+
+
+def test_graphs_of_a_set_are_split_by_size(tmp_path: Path) -> None:
+    graphs = [
+        Data(x=torch.ones(n, 2), edge_index=torch.zeros(2, 0).long(), y=torch.tensor([n % 2])) for n in range(2, 22)
+    ]
+    folder = save_dataset(stack_graphs(graphs), tmp_path / "mine", split={"by": "size"})
+    assert find(folder).card.domains == ("size", "degree")
+    made = load_dataset(folder, setting="inductive")
+    assert [int(made[f"{part}_mask"].sum()) for part in PARTS] == [10, 1, 1, 4, 4]
+
+
+def test_a_column_that_is_a_feature_splits_too(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    rows = [(f"p{i}", i % 7, ("yes", "no", "")[i % 3], ("red", "blue", "green")[i % 3], i) for i in range(60)]
+    lines = ["name,pages,open,color,size"] + [f"{a},{b if b else ''},{c},{d},{e}" for a, b, c, d, e in rows]
+    (tmp_path / "nodes.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "edges.csv").write_text("source,target\n" + "".join(f"p{i},p{i + 1}\n" for i in range(59)))
+    words = ["graph", "build", "--nodes", str(tmp_path / "nodes.csv"), "--edges", str(tmp_path / "edges.csv")]
+    words += ["--id", "name", "--kind", "open=boolean", "--kind", "pages=numeric", "-o", str(tmp_path / "mine")]
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    card = find(tmp_path / "mine")
+    for by, names, values in (
+        ("pages", None, [float("nan") if not row[1] else float(row[1]) for row in rows]),
+        ("open", ("no", "yes"), [(1, 0, -1)[i % 3] for i in range(60)]),
+        ("color", ("blue", "green", "red"), [(2, 0, 1)[i % 3] for i in range(60)]),
+    ):
+        data = card.read()
+        found = with_column(data, card.graph_card, by)
+        assert found.get(by) == names
+        assert torch.equal(data[by].isnan(), torch.tensor(values).isnan())
+        assert data[by].nan_to_num().tolist() == torch.tensor(values).nan_to_num().tolist()
+    done = CliRunner().invoke(app, ["graph", "split", str(tmp_path / "mine"), "--by", "color", "--leave-out", "red"])
+    assert done.exit_code == 0, done.output
+    made = load_dataset(tmp_path / "mine")
+    assert made.ood_test_mask.nonzero().view(-1).tolist() == list(range(0, 60, 3))

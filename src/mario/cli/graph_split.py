@@ -127,11 +127,13 @@ def declare(card: GraphCard, table: dict[str, Any]) -> DeclaredSplit:
         named = {name for names in parts.values() for name in names if name != REST and _fraction(name) is None}
         named |= {table["leave_out"]} if "leave_out" in table else set()
         table = {"by": _implied(table, named, columns), **table}
+    time = card.column("time")
+    if time is not None and table["by"] == time.name:
+        table["by"] = "time"
     known = columns.get(table["by"], ())
     for key, names in parts.items():
         share = _fraction(names[0]) if len(names) == 1 and names[0] not in known else None
         table[key] = share if share is not None else REST if names == [REST] else tuple(names)
-    time = card.column("time")
     dates = time is not None and time.kind == "date"
     for when in ("train_until", "validation_until", "test_until", "gap"):
         if when in table:

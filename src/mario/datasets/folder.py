@@ -1,12 +1,13 @@
 """A dataset of your own: a folder with a graph and a ``graph.toml`` that describes it."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mario.datasets.card import DatasetCard, RawFile
 from mario.datasets.dataset import Dataset, Root
+from mario.datasets.feature_columns import with_column
 from mario.datasets.files import FileState
 from mario.errors import MarioError
 from mario.files import check_path
@@ -97,7 +98,8 @@ class FolderDataset(Dataset):
         from mario.graphs.own_splits import own_split
 
         card, note = self.graph_card, ""
-        names = card.domain_columns()
+        by = domain if split is None else split.by
+        names = {**card.domain_columns(), **with_column(data, card, by)}
         declared = card.split if isinstance(card.split, DeclaredSplit) else None
         if split is None and declared is not None and (declared.by, declared.shift) == (domain, shift):
             split = declared
@@ -141,13 +143,14 @@ def save_dataset(
     domains: str | Sequence[str] | None = None,
     shifts: str | Sequence[str] | None = None,
     rule: SplitRule | None = None,
+    split: DeclaredSplit | Mapping[str, Any] | None = None,
     mapped: bool = False,
 ) -> Path:
     """Write a graph and its ``graph.toml``, so that the folder is a dataset: `load_dataset` and the commands take it.
 
-    With ``data.train_mask`` the masks are saved and used as they are. Without it the graph is split when it is loaded,
-    by `split_graph`: then ``domains`` says by what. ``data.metric`` (default ``"accuracy"``) and ``data.setting``
-    (default ``"transductive"``) are taken from the graph. Nothing is pickled.
+    With ``data.train_mask`` the masks are saved and used as they are. Without it the graph is split when it is loaded:
+    as ``split`` declares, or by `split_graph`, and then ``domains`` says by what. ``data.metric`` (default
+    ``"accuracy"``) and ``data.setting`` (default ``"transductive"``) are taken from the graph. Nothing is pickled.
 
     Args:
         data: a graph, or a set of graphs, with labels ``y``.
@@ -159,6 +162,8 @@ def save_dataset(
         shifts: default ``data.shift``, else ``"given"``, for saved masks; otherwise ``"covariate"``, ``"concept"`` and
             ``"no_shift"``.
         rule: the numbers of the split. Default: `SplitRule()`.
+        split: instead of ``domains`` and ``rule``, a declared split for `mario.graphs.own_split`, such as
+            ``{"by": "time", "train_until": 2017}``: for few labels or none.
         mapped: write memory-mapped arrays (`mario.graphs.save_mapped`) instead of one file, for a graph that is larger
             than memory.
 
@@ -188,21 +193,36 @@ def save_dataset(
         raise MarioError(f"{home} already holds a dataset; give a new folder, as results refer to the old one by path")
     check_graph(data)
     masked = "train_mask" in data
-    if masked and rule is not None:
-        raise MarioError("rule is for a graph without masks, but data has train_mask; delete the masks or omit rule")
-    if not masked and not domains:
-        raise MarioError("data has no train_mask, so domains must name the attributes to split by, such as ('degree',)")
+    if masked and (rule is not None or split is not None):
+        named = "rule" if split is None else "split"
+        raise MarioError(
+            f"{named} is for a graph without masks, but data has train_mask; delete the masks or omit {named}"
+        )
+    if split is not None and (rule is not None or domains or shifts):
+        raise MarioError("split says by what and how, so domains, shifts and rule cannot be given with it")
+    if not masked and not domains and split is None:
+        raise MarioError(
+            "data has no train_mask, so domains must name the attributes to split by, such as ('degree',), or split "
+            "must declare how"
+        )
     table: dict[str, Any] = {
         "name": home.resolve().name if name is None else name,
         "what": what,
         "file": "graph" if mapped else "graph.safetensors",
         "metric": data.get("metric", "accuracy"),
         "setting": data.get("setting", "transductive"),
-        "domains": _listed(domains or data.get("domain") or "given"),
-        "shifts": _listed(shifts or ((data.get("shift") or "given") if masked else SHIFTS)),
         **_facts(data),
     }
-    if not masked:
+    if split is not None:
+        from mario.graphs.own_splits import declared_split, own_split
+
+        declared = declared_split(split)
+        own_split(data, declared)  # it must be possible
+        table["split"] = declared.as_table()
+    else:
+        table["domains"] = _listed(domains or data.get("domain") or "given")
+        table["shifts"] = _listed(shifts or ((data.get("shift") or "given") if masked else SHIFTS))
+    if not masked and split is None:
         table["split"] = _changed(rule or SplitRule())
     check_card(table)
     (save_mapped if mapped else save_graph)(data, home / table["file"])

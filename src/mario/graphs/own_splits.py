@@ -95,7 +95,7 @@ def own_split(
         >>> data.train_mask.nonzero().view(-1).tolist(), data.ood_test_mask.nonzero().view(-1).tolist()
         ([0, 1, 2, 3, 4, 5], [7, 8, 9])
     """
-    declared = _declared(split)
+    declared = declared_split(split)
     choose("setting", setting, SETTINGS)
     generator = seeded(split_seed)
     check_structure(data)
@@ -161,7 +161,8 @@ def count_rows(data: Data) -> int:
     return count_graphs(data) if "batch" in data else count_nodes(data)
 
 
-def _declared(split: object) -> DeclaredSplit:
+def declared_split(split: object) -> DeclaredSplit:
+    """A declared split, or what a table says."""
     found = read_split(split) if isinstance(split, Mapping) else split
     if not isinstance(found, DeclaredSplit):
         raise MarioError(f"split must be a DeclaredSplit or a table with the key by, got {split!r}")
