@@ -34,7 +34,7 @@ def open_sinks(spec: RunSpec, folder: Path, tensorboard: Path | None, wandb: str
 
 
 def show(sinks: Sequence[Sink], folder: Path, data: Data, root: Path | None) -> None:
-    """Pass the pictures of the finished run in ``folder`` to ``sinks``, and its embeddings with their labels, if any."""
+    """Pass the pictures of a finished run to ``sinks``, and its embeddings with their labels, if it has any."""
     if not sinks or "train_mask" not in labeled_parts(data):
         return
     from mario.report.maps import map_of
