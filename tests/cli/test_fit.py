@@ -104,7 +104,7 @@ def test_a_budget_that_is_too_small_says_what_was_left_out(tmp_path: Path) -> No
 
 
 def test_ctrl_c_and_the_same_command_give_the_model_of_one_that_was_not_stopped(tmp_path: Path) -> None:
-    words = ["fit", "good-cbas", "-q", "--set", "method=grace", "--set", "hidden_channels=8", "--set", "steps=2000"]
+    words = ["fit", "good-cbas", "-q", "--set", "method=grace", "--set", "hidden_channels=8", "--set", "steps=400"]
     assert mario(*words, "-o", "whole", cwd=tmp_path).returncode == 0
     process = start("mario.cli", *words, "-o", "stopped", said=tmp_path / "said", cwd=tmp_path)
     training = tmp_path / "stopped" / "checkpoint" / "grace"
