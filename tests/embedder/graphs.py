@@ -40,7 +40,7 @@ def shifting(seed: int = 0, nodes: int = 300, domains: int = 4, *, labels: bool 
 QUICK = {"steps": 3, "hidden_channels": 8, "method": "grace"}
 
 
-def folder_of(data: Data, home: Path, *, given: dict[str, Any] | None = None) -> ModelFolder:
+def folder_of(data: Data | Path, home: Path, *, given: dict[str, Any] | None = None) -> ModelFolder:
     """A model that was fitted on ``data``."""
     source = read_source(data)
     return write_model(conclude(fit_graph(source.data, given=given or QUICK), source), home)

@@ -28,15 +28,6 @@ __all__ = [
     "read_coming",
     "verdict_of",
 ]
-    "Audit",
-    "Comparison",
-    "against_new",
-    "audit_graph",
-    "between_domains",
-    "read_audited",
-    "read_coming",
-    "verdict_of",
-]
 
 if TYPE_CHECKING:
     from mario.audit.auditing import Audit, audit_graph

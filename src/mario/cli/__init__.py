@@ -6,7 +6,22 @@ from typing import Annotated
 
 import typer
 
-from mario.cli import audit, data, demo, embed, fit, graph, methods, predict, report, reproduce, run, tune
+from mario.cli import (
+    audit,
+    data,
+    demo,
+    embed,
+    fit,
+    graph,
+    methods,
+    neighbors,
+    predict,
+    report,
+    reproduce,
+    run,
+    tune,
+    update,
+)
 from mario.errors import MarioError, RunFailedError, out_of_memory
 from mario.lab.process import return_freed_memory
 
@@ -27,6 +42,8 @@ app.command(short_help="Train one method on one dataset and score it.")(run.run)
 app.command(short_help="Train what suits a graph and write a model.")(fit.fit)
 app.command(short_help="Embed a graph by a model.")(embed.embed)
 app.command(short_help="Predict labels of a graph by a model.")(predict.predict)
+app.command(short_help="Find the nodes that are most like others.")(neighbors.neighbors)
+app.command(short_help="Go on training a model with a new graph.")(update.update)
 app.command(short_help="Say what shifts in a graph and what to expect.")(audit.audit)
 app.command(short_help="Find settings of a method by validation scores.")(tune.tune)
 app.command(short_help="Compare five methods on a small graph; write a page.")(demo.demo)

@@ -38,6 +38,7 @@ def model_card(about: About) -> str:
         "",
         *_scores(about),
         "",
+        *_history(about),
         "## Limits",
         "",
         *(f"- {line}" for line in limits(about)),
@@ -91,6 +92,21 @@ def limits(about: About) -> list[str]:
     if about.graph.domains:
         found.append("A domain that is not listed above is centered by its own nodes, so several of them are needed.")
     return found or ["None is known."]
+
+
+def _history(about: About) -> list[str]:
+    """The updates after the fit."""
+    if not about.history:
+        return []
+    lines = ["## Updated", "", "Scores above are those of the first fit.", ""]
+    for entry in about.history:
+        graph, moved = entry["graph"], entry["moved"]
+        lines.append(
+            f"- with {graph['name']} ({graph['nodes']:,} nodes), {entry['steps']} steps, known nodes kept by "
+            f"{entry['kept_by']}; mean cosine before and after {moved['mean']:.4f} ({moved['of']}); classifier "
+            f"{entry['head']}"
+        )
+    return [*lines, ""]
 
 
 def percent(value: float | None) -> str:

@@ -21,11 +21,12 @@ from mario.embedder.embedding import MEMORY, Embeddings, embed_by
 from mario.embedder.fitting import Progress, Watch
 from mario.embedder.folder import About, GraphAbout, ModelFolder
 from mario.embedder.reading import Given, Ready, make_ready
-from mario.embedder.sources import with_masks
+from mario.embedder.sources import Source, read_source, with_masks
 from mario.errors import MarioError
 from mario.evaluation import BlockClassifier
 from mario.files import check_path
 from mario.graphs import Block, BlockMatrix
+from mario.graphs.fingerprint import fingerprint
 from mario.graphs.samplers import Sampler
 from mario.graphs.scratch import Scratch
 from mario.methods import WithSteady
@@ -185,6 +186,25 @@ def shared(folder: ModelFolder, new: Ready) -> Tensor | None:
             return None
     found = compute.fill_null(compute.index_in(mine, value_set=theirs), -1)
     return torch.from_numpy(np.asarray(found).astype(np.int64))
+
+
+def graph_of_fit(folder: ModelFolder, *, root: Path | None = None) -> Given | None:
+    """The graph that the model was fitted on, if it is still where it was, with every number as it was."""
+    about = folder.about.graph
+    if about.source == "data":
+        return None
+    case = {key: value for key, value in about.case.items() if key in ("domain", "shift", "setting", "split_seed")}
+    for read in (
+        lambda: read_source(about.source, **case, root=root),
+        lambda: make_ready(folder.about, about.source, root=root, plan=folder.plan).given,
+    ):
+        try:
+            found = read()
+        except MarioError:
+            continue
+        if fingerprint(found.data if isinstance(found, Source) else found) == about.fingerprint:
+            return found if isinstance(found, Source) else about.source
+    return None
 
 
 def _old(folder: ModelFolder, replay: Given, root: Path | None) -> Ready:
