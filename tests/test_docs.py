@@ -65,11 +65,10 @@ def test_your_own_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert mine.year[early.train_mask].max() < mine.year[early.ood_test_mask].min()
 
 
-def test_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    run_blocks("docs/columns.md", {})
-    shown = re.findall(
-        r"^```text\n(.*?)^```", (HOME / "docs/columns.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-    )
+@pytest.mark.parametrize("page", ["docs/columns.md", "docs/own-graphs.md"])
+def test_what_is_printed(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run_blocks(page, {})
+    shown = re.findall(r"^```text\n(.*?)^```", (HOME / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert capsys.readouterr().out == shown[0]
 
 

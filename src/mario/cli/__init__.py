@@ -26,7 +26,7 @@ from mario.errors import MarioError, RunFailedError, out_of_memory
 from mario.lab.process import return_freed_memory
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
-_WHOLE = ("embed", "predict", "neighbors", "export")
+_WHOLE = ("graph", "embed", "predict", "neighbors", "export")
 """Verbs whose files are there when they are complete: there is nothing to continue."""
 
 app = typer.Typer(
