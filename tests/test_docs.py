@@ -11,7 +11,13 @@ from torch_geometric.data import Data
 import mario
 
 HOME = Path(__file__).parent.parent
-SHORTER = {"epochs=20": "epochs=1", "range(200)": "range(2)", "tau=0.2)": "tau=0.2, epochs=1)"}
+SHORTER = {
+    "epochs=20": "epochs=1",
+    "range(200)": "range(2)",
+    "tau=0.2)": "tau=0.2, epochs=1)",
+    "steps=50": "steps=1",
+    "steps=20": "steps=1",
+}
 
 
 def run_blocks(file: str, names: dict[str, Any], after: str = "") -> dict[str, Any]:
@@ -59,12 +65,17 @@ def test_your_own_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert mine.year[early.train_mask].max() < mine.year[early.ood_test_mask].min()
 
 
-def test_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    run_blocks("docs/columns.md", {})
-    shown = re.findall(
-        r"^```text\n(.*?)^```", (HOME / "docs/columns.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-    )
+@pytest.mark.parametrize("page", ["docs/columns.md", "docs/own-graphs.md"])
+def test_what_is_printed(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run_blocks(page, {})
+    shown = re.findall(r"^```text\n(.*?)^```", (HOME / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert capsys.readouterr().out == shown[0]
+
+
+def test_embedder() -> None:
+    found = run_blocks("docs/embedder.md", {})
+    assert len(found["z"]) == 700
+    assert found["model"].score(found["X"], found["y"]) > 0.9
 
 
 def test_splits_of_your_own() -> None:

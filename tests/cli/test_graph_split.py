@@ -149,6 +149,8 @@ def test_a_folder_without_labels_is_run_and_fitted(tmp_path: Path) -> None:
     assert "nothing was scored, as no label is in train" in done.stdout
     assert "warning: no labels: embeddings can be trained, but not scored" in done.stderr
     assert not RunResult.read(tmp_path / "run").scores.chosen_on
+    page = mario("report", ".", "--out", "page.html", cwd=tmp_path)
+    assert page.returncode == 0, page.stderr
     done = mario("run", "none", "--method", "erm", *QUICK, cwd=tmp_path)
     assert done.returncode == 2
     assert "erm learns from labels" in done.stderr

@@ -174,3 +174,33 @@ def test_wrong_arguments() -> None:
         tiny().fit(shifting()).transform(np.zeros((3, 4)))
     with pytest.raises(MarioError, match="fitted on an array"):
         tiny().fit(np.eye(5)).transform(shifting())
+
+
+def test_partial_fit_of_a_graph(tmp_path: Path) -> None:
+    old, new = shifting(), shifting(seed=1)
+    embedder = tiny(steps=3, channels="graph").partial_fit(old)
+    before = embedder.transform(old)
+    assert embedder.partial_fit(new) is embedder
+    after = embedder.transform(old)
+    assert before.shape == after.shape
+    assert not np.array_equal(before, after)
+    assert np.mean(np.sum(before * after, 1) / np.linalg.norm(before, axis=1) / np.linalg.norm(after, axis=1)) > 0.9
+    assert len(embedder.about_.history) == 1
+    embedder.save(tmp_path / "model")
+    loaded = mario.Embedder.load(tmp_path / "model")
+    assert np.array_equal(loaded.transform(new), embedder.transform(new))
+    assert loaded.partial_fit(old, old.y.numpy()).classes_.tolist() == ["0", "1"]
+    assert len(loaded.about_.history) == 2
+    with pytest.raises(MarioError, match="X must be one too, got ndarray"):
+        loaded.partial_fit(np.eye(3))
+
+
+def test_partial_fit_of_arrays_and_tables() -> None:
+    X, y = load_iris(return_X_y=True)
+    embedder = tiny().partial_fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2])
+    assert embedder.classes_.tolist() == [0, 1, 2]
+    assert embedder.transform(X).shape[0] == 150
+    assert pickle.loads(pickle.dumps(embedder)).score(X, y) > 0.8
+    frame = tiny().partial_fit(table(40)).partial_fit(table(40, seed=1))
+    assert frame.classes_.tolist() == ["no", "yes"]
+    assert frame.transform(table(10, seed=2)).shape[0] == 10

@@ -171,6 +171,15 @@ def _conclude(console: "Console", built: "Built", out: Path) -> None:
     for line in built.lines:
         console.print(f"  {line}")
     console.print(f"written to {out}", style="bold")
+    console.print(_forecast(built))
+
+
+def _forecast(built: "Built") -> str:
+    """What training and embedding will take."""
+    from mario.graphs.tables.forecast import forecast
+
+    card = built.card
+    return str(forecast(card.nodes, card.edges, built.entries, card.features))
 
 
 def _columns(found: "Mapping[str, tuple[Column, ...]]") -> Any:
@@ -190,6 +199,8 @@ def _columns(found: "Mapping[str, tuple[Column, ...]]") -> Any:
 
 
 def _as_json(built: "Built") -> dict[str, Any]:
+    from mario.graphs.tables.forecast import forecast
+
     card = built.card
     keys = ("name", "nodes", "edges", "features", "classes", "labeled", "class_names", "like")
     columns = {table: [asdict(column) for column in columns] for table, columns in built.columns.items()}
@@ -198,6 +209,7 @@ def _as_json(built: "Built") -> dict[str, Any]:
         **{key: getattr(card, key) for key in keys},
         "domains": card.domain_columns(),
         "edge_rows": asdict(built.edges),
+        "forecast": asdict(forecast(card.nodes, card.edges, built.entries, card.features)),
         "columns": columns,
         "notes": list(built.lines),
     }

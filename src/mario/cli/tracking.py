@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from mario import ranks
 from mario.evaluation import SETS
+from mario.graphs.labels import labeled_parts
 from mario.lab.frame import frame
 from mario.lab.result import RunResult
 from mario.lab.sinks import Sink, TensorBoard, WeightsAndBiases
@@ -33,8 +34,8 @@ def open_sinks(spec: RunSpec, folder: Path, tensorboard: Path | None, wandb: str
 
 
 def show(sinks: Sequence[Sink], folder: Path, data: Data, root: Path | None) -> None:
-    """Pass the pictures of the finished run in ``folder`` to ``sinks``, and its embeddings with their labels."""
-    if not sinks:
+    """Pass the pictures of a finished run to ``sinks``, and its embeddings with their labels, if it has any."""
+    if not sinks or "train_mask" not in labeled_parts(data):
         return
     from mario.report.maps import map_of
     from mario.report.pictures import Map, curves, embedding_maps, invariance_curves

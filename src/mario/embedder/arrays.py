@@ -51,6 +51,11 @@ class RowGraph:
         """The training rows as a graph."""
         return _with_domains(Data(x=torch.from_numpy(self.rows.copy()), edge_index=self._edges), self.domains)
 
+    def joined(self, rows: "NDArray[np.float32]", domains: list[str | None] | None = None) -> "RowGraph":
+        """The graph of these rows and other ones, all of which are training rows then."""
+        known = None if self.domains is None else self.domains + (domains or [None] * len(rows))
+        return RowGraph(np.concatenate([self.rows, rows]), self.graph, self.neighbors, known)
+
     def beside(self, rows: "NDArray[np.float32]", domains: list[str | None] | None = None) -> Data:
         """The training rows, then other ones."""
         both = torch.from_numpy(np.concatenate([self.rows, rows]))

@@ -5,7 +5,9 @@ import dataclasses
 import json
 import os
 import shutil
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -22,11 +24,12 @@ from mario.arguments import check_count
 from mario.embedder.arrays import RowGraph
 from mario.embedder.embedding import Embeddings, embed_by
 from mario.embedder.fitting import fit_graph
-from mario.embedder.folder import ABOUT, CARD, About, ModelFolder
+from mario.embedder.folder import ABOUT, CARD, PLAN, About, ModelFolder
 from mario.embedder.frames import Frame, table_of
 from mario.embedder.reading import make_ready
 from mario.embedder.sources import Source, read_source, with_masks
-from mario.embedder.writing import Result, conclude, write_model
+from mario.embedder.updating import STEPS, update
+from mario.embedder.writing import Result, conclude, write_model, write_update
 from mario.errors import MarioError
 from mario.evaluation import BlockClassifier
 from mario.files import check_path, write_json, write_tensors, write_whole
@@ -104,6 +107,10 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         (150,)
     """
 
+    model_: WithSteady
+    about_: About
+    head_: BlockClassifier | None
+
     def __init__(
         self,
         *,
@@ -164,13 +171,46 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             source = _labeled(data, y, None, self.seed)
         fitted = fit_graph(source.data, given=self._given(), budget=self.budget, seed=self.seed, device=self.device)
         result = conclude(fitted, source, seed=self.seed)
-        self.model_: WithSteady = fitted.model
-        self.about_: About = result.about
-        self.head_: BlockClassifier | None = result.head
         self._rows, self._frame = rows, frame
-        self._result: Result | None = result
-        self._saved: ModelFolder | None = None
-        self._set_classes(source.data.get("classes"))
+        self._model: _Model = _Concluded(result)
+        self._know(fitted.model, result.about, result.head, source.data.get("classes"))
+        return self
+
+    def partial_fit(self, X: Given, y: Any = None) -> Self:
+        """Go on training with other rows, as ``mario update`` does it: what is known stays where it is.
+
+        The first call is :meth:`fit`. Rows of an array are added to those that others get edges from. The classifier is
+        fitted again only if that is better on labels of the new rows.
+
+        Args:
+            X: The new graph, array or table, of the same kind as before.
+            y: The label of each of its rows.
+        """
+        if not hasattr(self, "model_"):
+            return self.fit(X, y)
+        rows = None
+        if self._rows is None:
+            self._check_kind(X)
+            graph = X if y is None else _labeled(X, y, self.domain, self.seed)
+        else:
+            features, domains = self._features(X)
+            if y is None and self._frame is not None:
+                y = self._frame.labels(table_of(X))
+            rows = self._rows.joined(features, domains)
+            graph = rows.training()
+            if y is not None:
+                unknown = [None] * len(self._rows.rows)
+                graph = _with_labels(graph, np.array([*unknown, *column_or_1d(y)], object))
+        with tempfile.TemporaryDirectory() as home:
+            before = self._model.write(Path(home) / "before")
+            steps = STEPS if self.steps is None else self.steps
+            updated = update(before, graph, steps=steps, seed=self.seed, device=self.device)
+            after = write_update(updated, before, Path(home) / "after")
+            self._model = _Content(
+                {there.name: there.read_bytes() for there in after.path.iterdir() if there.is_file()}
+            )
+        self._rows = rows
+        self._know(updated.model, updated.about, updated.head, self._known)
         return self
 
     def fit_transform(self, X: Given, y: Any = None, **_: Any) -> "NDArray[np.float32]":
@@ -188,15 +228,17 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise MarioError(f"{twice[0]} is given as an argument and in settings; give it once")
         return {**given, **self.settings}
 
-    def _set_classes(self, known: list[Any] | None) -> None:
-        """The classes of the head, as they were in ``y``."""
+    def _know(self, model: WithSteady, about: About, head: BlockClassifier | None, known: list[Any] | None) -> None:
+        """Keep what was fitted; ``known`` are the classes as they were in ``y``."""
+        self.model_, self.about_, self.head_ = model, about, head
+        self._known = known
         if hasattr(self, "classes_"):
             del self.classes_
-        self._known = known
-        if self.head_ is not None:
-            names = np.asarray(self.about_.class_names)
-            codes = np.asarray(self.head_.classes_, np.int64)
-            self.classes_: NDArray[Any] = names if known is None else np.asarray(known)[codes]
+        if head is not None:
+            own = {str(label): label for label in known or ()}
+            codes = head.classes_.dtype.kind not in "OU"
+            names = about.class_names if codes else [str(label) for label in head.classes_]
+            self.classes_: NDArray[Any] = np.asarray([own.get(name, name) for name in names])
 
     # Use --------------------------------------------------------------------------------------------------------------
 
@@ -243,22 +285,28 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _embed(self, X: Given) -> tuple[Embeddings, int]:
         """Embeddings, and the first row of them that was asked for."""
         check_is_fitted(self)
+        self._check_kind(X)
         if self._rows is None:
-            if not _is_graph(X):
-                raise MarioError(f"this Embedder was fitted on a graph; X must be one too, got {type(X).__name__}")
-            return embed_by(self.model_, self.about_, make_ready(self.about_, X)), 0
-        if _is_graph(X):
-            raise MarioError("this Embedder was fitted on an array; X must be one too, got a graph")
-        domains = None
-        if self._frame is None:
-            checked = _float32(validate_data(self, X, dtype="numeric", reset=False))
-        else:
-            table = table_of(X)
-            if table is None:
-                raise MarioError(f"this Embedder was fitted on a table; X must be one too, got {type(X).__name__}")
-            checked, domains = self._frame.features(table), self._frame.domains(table)
-        graph = self._rows.beside(checked, domains)
+            with self._model.plan() as plan:
+                return embed_by(self.model_, self.about_, make_ready(self.about_, X, plan=plan)), 0
+        graph = self._rows.beside(*self._features(X))
         return embed_by(self.model_, self.about_, make_ready(self.about_, graph)), len(self._rows.rows)
+
+    def _check_kind(self, X: Given) -> None:
+        if self._rows is None and not _is_graph(X):
+            raise MarioError(f"this Embedder was fitted on a graph; X must be one too, got {type(X).__name__}")
+        if self._rows is not None and _is_graph(X):
+            raise MarioError("this Embedder was fitted on an array; X must be one too, got a graph")
+
+    def _features(self, X: Given) -> "tuple[NDArray[np.float32], list[str | None] | None]":
+        """The features of rows, and their domains."""
+        self._check_kind(X)
+        if self._frame is None:
+            return _float32(validate_data(self, X, dtype="numeric", reset=False)), None
+        table = table_of(X)
+        if table is None:
+            raise MarioError(f"this Embedder was fitted on a table; X must be one too, got {type(X).__name__}")
+        return self._frame.features(table), self._frame.domains(table)
 
     # Files ------------------------------------------------------------------------------------------------------------
 
@@ -285,10 +333,7 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             write_tensors(home / _ROWS, {"rows": torch.from_numpy(self._rows.rows)}, {"mario_rows": "1"})
         if self._frame is not None:
             self._frame.plan.save(home / _PLAN)
-        if self._result is not None:
-            write_model(self._result, home)
-        elif self._saved is not None and self._saved.path.resolve() != home.resolve():
-            _copy(self._saved, home)
+        self._model.write(home)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "Embedder":
@@ -300,11 +345,10 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if written["format"] != _FORMAT:
                 raise ValueError(f"it has format {written['format']}")
             made = cls(**written["params"])
-            made.about_, made.model_, made.head_ = found.about, found.model(), found.head()
             made.n_features_in_ = int(written.get("features", found.about.graph.features))
             if written.get("feature_names") is not None:
                 made.feature_names_in_ = np.asarray([str(name) for name in written["feature_names"]], dtype=object)
-            made._rows, made._frame, made._result, made._saved = None, None, None, found
+            made._rows, made._frame, made._model = None, None, _Saved(found)
             if written.get("frame") is not None:
                 from mario.graphs.tables.features import FeaturePlan  # needs pyarrow
 
@@ -318,7 +362,7 @@ class Embedder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     check_count("n_neighbors", made.n_neighbors),
                     written["domains"],
                 )
-            made._set_classes(written.get("classes"))
+            made._know(found.model(), found.about, found.head(), written.get("classes"))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise MarioError(f"{state} is damaged, or of another version of mario ({error})") from None
         return made
@@ -379,14 +423,69 @@ def _with_labels(data: Data, y: Any) -> Data:
     return data
 
 
-def _copy(saved: ModelFolder, home: Path) -> None:
-    for name in (*saved.about.files, CARD, ABOUT):  # what makes it a model last
-        there = saved.path / name
-        if not there.is_file():
-            raise MarioError(
-                f"{there} is gone: the folder that an Embedder was loaded from must stay until it is saved"
-            )
-        write_whole(home / name, lambda target, there=there: shutil.copyfile(there, target))  # type: ignore[misc]
+class _Concluded:
+    """A model of a fit in this process."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+
+    def write(self, home: Path) -> ModelFolder:
+        return write_model(self.result, home)
+
+    @contextmanager
+    def plan(self) -> Iterator[Path | None]:
+        """The file with the feature plan of the graph, if it has one."""
+        home = self.result.source.folder
+        yield home / PLAN if home is not None and (home / PLAN).is_file() else None
+
+
+class _Saved:
+    """A model in a folder."""
+
+    def __init__(self, folder: ModelFolder) -> None:
+        self.folder = folder
+
+    def write(self, home: Path) -> ModelFolder:
+        if home.resolve() != self.folder.path.resolve():
+            for name in (*self.folder.about.files, CARD, ABOUT):  # what makes it a model last
+                there = self.folder.path / name
+                if not there.is_file():
+                    raise MarioError(f"{there} is gone: the folder that an Embedder was loaded from must stay")
+                write_whole(home / name, lambda target, there=there: shutil.copyfile(there, target))  # type: ignore[misc]
+        return ModelFolder.read(home)
+
+    @contextmanager
+    def plan(self) -> Iterator[Path | None]:
+        yield self.folder.plan
+
+
+class _Content:
+    """A model in memory, as the files of its folder."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files = files
+
+    def write(self, home: Path) -> ModelFolder:
+        for name in sorted(self.files, key=lambda name: name == ABOUT):
+            _write_bytes(home / name, self.files[name])
+        return ModelFolder.read(home)
+
+    @contextmanager
+    def plan(self) -> Iterator[Path | None]:
+        with tempfile.TemporaryDirectory() as home:
+            if PLAN in self.files:
+                _write_bytes(Path(home) / PLAN, self.files[PLAN])
+            yield Path(home) / PLAN if PLAN in self.files else None
+
+
+_Model = _Concluded | _Saved | _Content
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    def write(target: str) -> None:
+        Path(target).write_bytes(content)
+
+    write_whole(path, write)
 
 
 def _listed(names: Any) -> list[str] | None:

@@ -14,6 +14,7 @@ import torch
 from mario.errors import MarioError, RunFailedError
 from mario.evaluation import SETS, LogisticProbe, predict
 from mario.files import write_whole
+from mario.graphs.labels import labeled_parts
 from mario.lab.presets import split_settings
 from mario.lab.result import RunResult
 from mario.lab.runs.execute import load_data, make_probe, probe_seed
@@ -143,6 +144,8 @@ def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
         )
     model = load(folder / "model.safetensors")
     data = load_data(spec, root, download=False)
+    if "train_mask" not in labeled_parts(data):
+        raise MarioError(f"no training node of {spec.case.dataset} has a label, so there are no predictions to map")
     z = model.transform(data)
     y = data.y.view(-1).long()
     classes = int(data.num_classes)

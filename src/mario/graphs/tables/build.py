@@ -67,12 +67,14 @@ class Built:
         card: what its ``graph.toml`` says.
         edges: what became of the rows of edges.
         lines: what a user should know, one sentence each.
+        entries: of the features: all of them, or those that are not 0 if they are sparse.
         columns: the columns of each table with their roles.
     """
 
     card: GraphCard
     edges: EdgeCounts
     lines: tuple[str, ...]
+    entries: int
     columns: Mapping[str, tuple[Column, ...]]
 
 
@@ -155,7 +157,7 @@ def build_graph(
         build.run()
         check = read_card(part)
         _put(part, home)
-    return Built(replace(check, folder=home.resolve()), build.counts, tuple(build.lines), columns)
+    return Built(replace(check, folder=home.resolve()), build.counts, tuple(build.lines), build.entries, columns)
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,7 @@ def find_columns(tables: Tables, wishes: Wishes, like: Like | None = None) -> di
             given = _like_roles(like, table, schema, given)
         columns = infer_columns(schema, sample, table=table, given=given)
         if like is not None:
-            columns = _as_before(like, table, columns)
+            columns = _as_before(like, table, columns, set(wishes.roles.by_column()))
         found[table] = tuple(columns)
     if "nodes" in found:
         _check_roles(found["nodes"], tables)
@@ -233,6 +235,7 @@ class _Build:
         self.attributes: dict[str, str] = {}
         self.directed = tables.directed if wishes.directed is None else wishes.directed
         self._sparse: Any = None
+        self.entries = 0
 
     def run(self) -> None:
         self.arrays.mkdir()
@@ -266,6 +269,7 @@ class _Build:
         nodes.ids.clear()
         self.counts = spool.finish(self.arrays, lambda done, whole: self.watch(Progress("sorting", done, whole)))
         width = self._write_features(nodes)
+        self.entries = nodes.count * width if self._sparse is None else int(self._sparse.nnz)
         arrays = self._write_attributes(nodes)
         self._finish(nodes, arrays, weighted=ends.weight is not None)
         (self.home / "nodes.arrow").unlink(missing_ok=True)
@@ -683,7 +687,7 @@ def _like_roles(like: Like, table: str, schema: pa.Schema, given: Roles) -> Role
     )  # fmt: skip
 
 
-def _as_before(like: Like, table: str, columns: Sequence[Column]) -> list[Column]:
+def _as_before(like: Like, table: str, columns: Sequence[Column], said: set[str]) -> list[Column]:
     """Columns that the other graph does not have are dropped; one that it has and this one lacks is an error."""
     known = {column.name: column for column in like.card.columns.values() if column.table == table}
     there = {column.name for column in columns}
@@ -695,10 +699,15 @@ def _as_before(like: Like, table: str, columns: Sequence[Column]) -> list[Column
                 raise MarioError(
                     f"the nodes have no column {name!r}, which {like.card.folder.name} has as {column.role}; {meant}"
                 )
+    name = like.card.folder.name
     return [
         column
-        if column.name in known or column.role in ("id", "source", "target")
-        else Column(column.name, "drop", "none", f"not in {like.card.folder.name}")
+        if column.name in said
+        else replace(column, reason=f"as in {name}")
+        if column.name in known
+        else column
+        if column.role in ("id", "source", "target")
+        else Column(column.name, "drop", "none", f"not in {name}")
         for column in columns
     ]
 

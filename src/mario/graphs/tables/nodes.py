@@ -176,10 +176,12 @@ def read_nodes(
             column = next((one for one in columns if one.name == error.column), None)
             if column is None or column.role != "feature" or all(part.typed for part in parts):
                 raise
+            if kinds[column.name] == pa.string():
+                raise
             # A number in all rows so far, and a word now: read the column as text, whose numbers the plan reads.
             text += 1
             for one in columns if text > 3 else (column,):
-                if one.role == "feature" and not any(part.typed for part in parts):
+                if one.role == "feature" and one.name in kinds and not any(part.typed for part in parts):
                     kinds[one.name] = pa.string()
             if kinds[column.name] != pa.string():
                 raise
@@ -410,7 +412,8 @@ def _types(parts: Sequence[Part], columns: Sequence[Column]) -> dict[str, pa.Dat
 
 
 def _common(column: Column, found: Sequence[tuple[Part, pa.DataType]]) -> pa.DataType:
-    if any(not part.typed for part, _ in found):
+    nested = any(pa.types.is_nested(kind) for _, kind in found)
+    if any(not part.typed for part, _ in found) and not nested:
         if column.role in ("id", "label", "domain") or column.kind in ("categorical", "text", "list"):
             return pa.string() if all(not part.typed for part, _ in found) else pa.large_string()
         if column.kind == "numeric" and column.role == "feature" and all(_is_number(kind) for _, kind in found):
