@@ -243,6 +243,18 @@ CASES = [
         nodes=b'{"id":"a","v":1}\n{"id":"b"\n',
     ),
     Case(
+        "JSON lines with a name in Latin-1",
+        r"n\.jsonl, row 2: it is not text in UTF-8",
+        nodes_name="n.jsonl",
+        nodes=b'{"id":"a","v":1}\n{"id":"b","v":1,"\xe9":2}\n',
+    ),
+    Case(
+        "JSON lines with a value in Latin-1",
+        r"n\.jsonl, row 1: it is not text in UTF-8",
+        nodes_name="n.jsonl",
+        nodes=b'{"id":"\xe9","v":1}\n{"id":"b","v":1}\n',
+    ),
+    Case(
         "JSON lines of lists",
         r"n\.jsonl, row 1: it is a list; each line must be an object",
         nodes_name="n.jsonl",
