@@ -43,10 +43,10 @@ class PlainEncoder(nn.Module):
         self.norms = nn.ModuleList()
         self.activation = encoder.activation.__name__.rstrip("_")
         self.last_activation = encoder.last_activation
-        for conv, norm in zip(encoder.convs, encoder.norms, strict=True):
-            linear = encoder.transform(conv)
+        convs: list[Any] = list(encoder.convs)
+        for conv, norm in zip(convs, encoder.norms, strict=True):
             bias = conv.nn[0].bias if self.kind == "GIN" else conv.lin_l.bias if self.kind == "GraphSAGE" else conv.bias
-            self.weights.append(_linear(linear.weight, bias))
+            self.weights.append(_linear(encoder.transform(conv).weight, bias))
             self.own.append(_linear(conv.lin_r.weight, None) if self.kind == "GraphSAGE" else nn.Identity())
             self.after.append(conv.nn[1:] if self.kind == "GIN" else nn.Identity())
             plain = nn.Identity()
@@ -60,9 +60,8 @@ class PlainEncoder(nn.Module):
         """One row per node."""
         source, target = edge_index[0], edge_index[1]
         h = x
-        for i, (linear, own, after, norm) in enumerate(
-            zip(self.weights, self.own, self.after, self.norms, strict=True)
-        ):
+        layers: list[Any] = [self.weights, self.own, self.after, self.norms]
+        for i, (linear, own, after, norm) in enumerate(zip(*layers, strict=True)):
             sent = nn.functional.linear(h, linear.weight)
             got = torch.zeros_like(sent).index_add(0, target, sent[source] * edge_value.unsqueeze(1))
             got = got + linear.bias
