@@ -97,8 +97,8 @@ def _shop(draw: np.random.Generator, name: str, kind: str, place: str, *, days: 
     if days > last:
         opened = np.datetime64("2026-11-01") + np.timedelta64(int(draw.integers(30)), "D")
     words = [
-        *draw.choice(_WORDS[kind], 2 if draw.random() < 0.5 else 1, replace=False),
-        *draw.choice(_WORDS[KINDS[draw.integers(len(KINDS))]], 1),
+        *draw.choice(_WORDS[kind], int(draw.integers(3)), replace=False),
+        *(draw.choice(_WORDS[KINDS[other]]) for other in draw.integers(len(KINDS), size=2)),
         *draw.choice(_REGION_WORDS[place], 2, replace=False),
         *draw.choice(_COMMON, 3, replace=False),
     ]
@@ -121,7 +121,7 @@ def _sales(draw: np.random.Generator, kind: Any, places: list[str], shops: int) 
         before = max(buyer, min(50, shops))
         for _ in range(_BOUGHT_FROM):
             near = np.arange(before) != buyer
-            if draw.random() < 0.6:
+            if draw.random() < 0.4:
                 near &= kind[:before] == kind[buyer]
             if draw.random() < 0.7:
                 near &= region[:before] == region[buyer]
