@@ -88,6 +88,27 @@ def test_own_tables_are_audited_by_their_columns_and_ids(tmp_path: Path) -> None
     assert "the features of own were fitted to its own data" in done.stderr
 
 
+def test_of_a_graph_that_has_grown_the_new_nodes_are_compared(tmp_path: Path) -> None:
+    tables(tmp_path, "old", 3, ["north", "south", "west"])
+    tables(tmp_path, "new", 4, ["center"], age=3)
+    for kind in ("", "_edges"):
+        old, new = ((tmp_path / f"{name}{kind}.csv").read_text() for name in ("old", "new"))
+        (tmp_path / f"both{kind}.csv").write_text(old + "\n" + new.partition("\n")[2])
+    for words in (
+        ["old.csv", "--edges", "old_edges.csv", "--label", "churned", "-o", "shop"],
+        ["both.csv", "--edges", "both_edges.csv", "--like", "shop", "-o", "grown"],
+    ):
+        done = mario("graph", "build", "--nodes", *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    done = mario("audit", "shop", "grown", "--only-shifts", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "300 of the 600 nodes of grown are not in shop: these are compared with it." in done.stdout
+    assert "1 of 8 columns shift between the graph and the new one: age" in done.stdout
+    assert "300 of the 600 nodes of grown" in (tmp_path / "audit.html").read_text(encoding="utf-8")
+    done = mario("audit", "shop", "shop", "--only-shifts", cwd=tmp_path)
+    assert "are not in" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

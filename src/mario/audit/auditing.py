@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch_geometric.data import Data
 
@@ -19,10 +20,14 @@ from mario.embedder import Progress, fit_graph, plan_of
 from mario.embedder.bench import Bench, leavable_domains
 from mario.embedder.clock import Clock
 from mario.embedder.fitting import Watch
+from mario.embedder.reading import ids_of
 from mario.embedder.sources import Source
 from mario.graphs.fingerprint import fingerprint
 from mario.training.streams import SELECTION, stream
 
+Array = np.ndarray[Any, Any]
+
+_FEWEST = 10  # new nodes that are compared by themselves
 _HELD = 0.2  # share of the labels of a validation domain
 
 
@@ -69,6 +74,7 @@ class Audit:
         new: The new graph, or ``None``.
         between: What shifts between domains; ``None`` without two domains.
         against: What shifts between the graph and the new one; ``None`` without a new one.
+        fresh: The number of nodes of the new graph that are not in the graph, if only these are compared.
         scores: How candidates do, and what to expect; ``None`` if nothing was trained.
         reading: How well the domain is read from the chosen embeddings; ``None`` without two domains.
         unseen: What the new graph has that the table of the graph had not, from its card.
@@ -82,6 +88,7 @@ class Audit:
     new: GraphAbout | None
     between: Comparison | None
     against: Comparison | None
+    fresh: int | None = None
     scores: Scores | None = None
     reading: Reading | None = None
     stability: Stability | None = None
@@ -89,6 +96,16 @@ class Audit:
     seed: int
     seconds: float
     versions: dict[str, str]
+
+    @property
+    def fresh_said(self) -> str:
+        """Which nodes of the new graph are compared; empty if all are."""
+        if self.fresh is None or self.new is None:
+            return ""
+        return (
+            f"{self.fresh:,} of the {self.new.nodes:,} nodes of {self.new.name} are not in {self.graph.name}: "
+            "these are compared with it."
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Everything but the stability of single nodes, for ``--json``."""
@@ -152,10 +169,11 @@ def audit_graph(
         plan_of(source.data, asked, seed=seed)  # settings that are wrong are refused before anything takes time
     watch(Progress("comparing", "domains", 0, 1))
     between = between_domains(source, seed=seed)
-    against = None
+    against = fresh = None
     if new is not None:
         watch(Progress("comparing", "the new graph", 0, 1))
-        against = against_new(source, new.data, name=new.name, seed=seed)
+        fresh = fresh_nodes(source, new)
+        against = against_new(source, new.data, name=new.name, fresh=fresh, seed=seed)
     scores = reading = stability = None
     if training:
         # A third of the budget is kept for what comes after the fit.
@@ -178,6 +196,7 @@ def audit_graph(
         new=None if new is None else GraphAbout.of(new),
         between=between,
         against=against,
+        fresh=None if fresh is None else int(fresh.sum()),
         scores=scores,
         reading=reading,
         stability=stability,
@@ -204,6 +223,17 @@ def with_validation(data: Data, seed: int = 0) -> Data:
     data.train_mask = data.train_mask | (part & ~held)
     del data.ood_val_mask
     return data
+
+
+def fresh_nodes(source: Source, new: Source) -> Array | None:
+    """The nodes of a new graph whose ids are not in the graph; ``None`` if none is shared, or too few are new."""
+    if source.folder is None or new.folder is None or "batch" in new.data:
+        return None
+    before, now = (ids_of(one.folder, int(one.data.x.size(0))) for one in (source, new) if one.folder is not None)
+    if not (before.named and now.named):
+        return None
+    fresh: Array = now.absent_from(before)
+    return fresh if _FEWEST <= fresh.sum() < len(fresh) else None
 
 
 def _aligned(source: Source, new: Source) -> Data:

@@ -185,8 +185,16 @@ def between_domains(source: Source, *, draws: int = DRAWS, seed: int = 0) -> Com
     return _compare("domains", [drawn], drawn.domain, names, source, left_out, draws, seed)
 
 
-def against_new(source: Source, new: Data, *, name: str = "new graph", draws: int = DRAWS, seed: int = 0) -> Comparison:
-    """Compare a graph with a new one, which has the same columns.
+def against_new(
+    source: Source,
+    new: Data,
+    *,
+    name: str = "new graph",
+    fresh: Array | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Comparison:
+    """Compare a graph with a new one, which has the same columns; of the new one, all nodes or those in ``fresh``.
 
     Example:
         >>> import mario
@@ -201,10 +209,11 @@ def against_new(source: Source, new: Data, *, name: str = "new graph", draws: in
             f"the new graph has {new.x.size(1)} features, and {source.name} has {data.x.size(1)}: build it with "
             f"`mario graph build ... --like {source.source}`"
         )
-    counts = np.array([data.x.size(0), new.x.size(0)])
+    codes = None if fresh is None else np.where(fresh, 0, -1)
+    counts = np.array([data.x.size(0), new.x.size(0) if fresh is None else fresh.sum()])
     keep = min(1.0, EDGES / max(1, int(data.edge_index.size(1)), int(new.edge_index.size(1))))
     size = unit_size(counts)
-    parts = [sample(one, None, size, keep=keep, seed=seed) for one in (data, new)]
+    parts = [sample(one, of, size, keep=keep, seed=seed) for one, of in ((data, None), (new, codes))]
     # Labels of the new graph, if there are any, are those that a promise is about.
     parts[1] = dataclasses.replace(
         parts[1],

@@ -86,7 +86,8 @@ def shift_sentence(found: Comparison) -> str:
     names = [domain.name for domain in found.domains]
     between = "between the graph and the new one" if found.what == "new graph" else f"between {listed(names)}"
     if not found.found:
-        return f"No shift found {between}: nothing differs by more than chance explains."
+        what = "the new one differs" if found.what == "new graph" else "they differ"
+        return f"No shift found {between}: {what} no more than parts of the graph differ from each other."
     if found.shifts:
         shown = [column_words(one, found) for one in found.shifts[:_SHOWN]]
         many = f"{len(found.shifts):,} of {len(found.columns):,} columns shift {between}"

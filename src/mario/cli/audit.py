@@ -118,7 +118,7 @@ def _conclude(console: "Console", found: "Audit") -> None:
     for comparison in (found.against, found.between):
         if comparison is not None and comparison.found:
             console.print(_shifts(comparison))
-    for line in found.unseen:
+    for line in filter(None, (found.fresh_said, *found.unseen)):
         console.print(line)
     for line in verdict_of(found):
         console.print(line, style="bold")

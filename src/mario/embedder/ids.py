@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mario.errors import MarioError
 from mario.untrusted import open_file
 
@@ -123,6 +125,20 @@ class Ids:
             + (f"; did you mean {' or '.join(map(repr, like))}?" if like else "")
         )
 
+    def absent_from(self, other: "Ids") -> Any:
+        """Whether each id is not among the ids of ``other``, compared as texts: a NumPy array of booleans.
+
+        Example:
+            >>> Ids.of(["anna", "dora"]).absent_from(Ids.of(["anna", "ben"])).tolist()
+            [False, True]
+        """
+        if self.column is None and other.column is None:
+            return np.arange(self.count) >= other.count
+        import pyarrow.compute
+
+        mine, theirs = self._texts(), other._texts()
+        return ~np.asarray(pyarrow.compute.is_in(mine, value_set=theirs))
+
     @property
     def _whole(self) -> bool:
         """Whether the ids are whole numbers."""
@@ -164,6 +180,8 @@ class Ids:
     def _texts(self) -> Any:
         """All ids as a column of texts."""
         arrow = _pyarrow()
+        if self.column is None:
+            return self.arrow(0, self.count).cast(arrow.string())
         try:
             return self.column.cast(arrow.string())
         except arrow.ArrowException:  # such as UUIDs

@@ -106,6 +106,7 @@ def audit_page(found: Audit) -> Markup:
         comparisons=[_comparison(one) for one in comparisons],
         domains=_domains(found),
         unseen=found.unseen,
+        fresh=found.fresh_said,
         firmness=_firmness(found),
         stability_kind="" if found.stability is None else found.stability.kind,
         models=0 if found.stability is None else found.stability.models,

@@ -45,7 +45,7 @@ def write_example(folder: Path | str, *, shops: int = 1600, new: int = 400, seed
     Args:
         folder: A new folder, or an empty one.
         shops: Their number this month.
-        new: The number of shops that open next month, three of five of them in a new region.
+        new: The number of shops that open next month, all in a new region.
         seed: Of all draws.
 
     Example:
@@ -62,7 +62,7 @@ def write_example(folder: Path | str, *, shops: int = 1600, new: int = 400, seed
     kind = draw.choice(len(KINDS), count, p=(0.35, 0.25, 0.2, 0.2))
     region = draw.choice(len(REGIONS), count, p=(0.3, 0.3, 0.2, 0.2))
     places = [REGIONS[i] for i in region]
-    places[shops:] = [NEW_REGION if draw.random() < 0.6 else place for place in places[shops:]]
+    places[shops:] = [NEW_REGION] * new
     ids = [f"s-{number:06x}" for number in draw.choice(16**6, count, replace=False)]
     rows = [
         _shop(draw, ids[i], KINDS[kind[i]], places[i], days=i if i < shops else shops + i, last=shops)
