@@ -79,6 +79,19 @@ def test_an_audit_scores_promises_and_asks_each_node() -> None:
     assert told["stability"]["new"]["firm"] > 0.5
 
 
+def test_validation_domains_are_left_out_too_and_test_labels_are_not_read() -> None:
+    data = world(8, 480, 4)
+    fifth = torch.arange(480) % 5 == 0
+    data.train_mask, data.id_val_mask = (data.domain_id < 2) & ~fifth, (data.domain_id < 2) & fifth
+    data.ood_val_mask, data.ood_test_mask = data.domain_id == 2, data.domain_id == 3
+    found = audit_graph(read_source(data), given=QUICK)
+    assert found.scores is not None
+    assert [part.domain for part in found.scores.candidate().parts] == ["0", "1", "2"]
+    other = data.clone()
+    other.y[data.ood_test_mask] = 0
+    assert audit_graph(read_source(other), given=QUICK).scores == found.scores
+
+
 def test_labels_of_one_domain_promise_nothing() -> None:
     data = world(2, 300, 3)
     data.y[data.domain_id > 0] = -1

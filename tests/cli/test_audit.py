@@ -51,6 +51,43 @@ def test_json_has_everything(tmp_path: Path) -> None:
     assert (tmp_path / "audit.html").exists()
 
 
+def tables(folder: Path, name: str, seed: int, regions: list[str], age: float = 0.0) -> None:
+    data = world(seed, 300)
+    rows = [
+        f"{name}{node},{regions[node // 20 % len(regions)]},{x[0] + age:.3f},{'' if node % 20 == 3 else f'{x[1]:.3f}'},"
+        f"{('red', 'blue', 'green')[int(x[3:].argmax())]},{'yes' if y else 'no'}"
+        for node, (x, y) in enumerate(zip(data.x, data.y.tolist(), strict=True))
+    ]
+    (folder / f"{name}.csv").write_text("\n".join(("id,region,age,income,color,churned", *rows)))
+    edges = [f"{name}{source},{name}{target}" for source, target in data.edge_index.T.tolist()]
+    (folder / f"{name}_edges.csv").write_text("\n".join(("source,target", *edges)))
+
+
+def test_own_tables_are_audited_by_their_columns_and_ids(tmp_path: Path) -> None:
+    tables(tmp_path, "old", 3, ["north", "south", "west"])
+    tables(tmp_path, "new", 4, ["center"], age=3)
+    roles = ["--label", "churned", "--domain", "region", "-o", "shop"]
+    for words in (
+        ["old.csv", "--edges", "old_edges.csv", *roles],
+        ["new.csv", "--edges", "new_edges.csv", "--like", "shop", "-o", "next"],
+    ):
+        done = mario("graph", "build", "--nodes", *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    done = mario("audit", "shop", "next", "--json", "--stability", "nodes.tsv", *QUICK, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["against"]["shifts"] == ["age"]
+    assert {one["column"] for one in told["between"]["columns"]} >= {"age", "income", "color", "income is missing"}
+    assert sorted(part["domain"] for part in told["scores"]["candidates"][0]["parts"]) == ["north", "south", "west"]
+    assert "region" in told["verdict"][0]
+    assert (tmp_path / "nodes.tsv").read_text(encoding="utf-8").splitlines()[1].startswith("new0\t")
+    done = mario("graph", "build", "--nodes", "new.csv", "--edges", "new_edges.csv", *roles[:-1], "own", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = mario("audit", "shop", "own", "--only-shifts", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the features of own were fitted to its own data" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

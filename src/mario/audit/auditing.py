@@ -11,6 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 import mario
+from mario.audit.coming import unseen_values
 from mario.audit.scores import Scores, scores_of, settings_of
 from mario.audit.shifts import LEVEL, Comparison, Reading, against_new, between_domains, read_embeddings
 from mario.audit.stability import FIRM, Stability, stability_of
@@ -20,6 +21,9 @@ from mario.embedder.clock import Clock
 from mario.embedder.fitting import Watch
 from mario.embedder.sources import Source
 from mario.graphs.fingerprint import fingerprint
+from mario.training.streams import SELECTION, stream
+
+_HELD = 0.2  # share of the labels of a validation domain
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,6 +71,7 @@ class Audit:
         against: What shifts between the graph and the new one; ``None`` without a new one.
         scores: How candidates do, and what to expect; ``None`` if nothing was trained.
         reading: How well the domain is read from the chosen embeddings; ``None`` without two domains.
+        unseen: What the new graph has that the table of the graph had not, from its card.
         stability: How firm each node is; ``None`` if nothing was trained or the time was over.
         seed: Of all draws.
         seconds: Wall-clock seconds.
@@ -80,6 +85,7 @@ class Audit:
     scores: Scores | None = None
     reading: Reading | None = None
     stability: Stability | None = None
+    unseen: tuple[str, ...] = ()
     seed: int
     seconds: float
     versions: dict[str, str]
@@ -139,6 +145,7 @@ def audit_graph(
     """
     watch = watch or (lambda progress: None)
     clock = Clock(budget)
+    source = dataclasses.replace(source, data=with_validation(source.data, seed))
     count = leavable_domains(source.data)
     asked = settings_of(source, given, count > 1)
     if training:
@@ -174,10 +181,29 @@ def audit_graph(
         scores=scores,
         reading=reading,
         stability=stability,
+        unseen=() if new is None else unseen_values(new),
         seed=seed,
         seconds=clock.spent(),
         versions={"mario": mario.__version__, "python": platform.python_version()},
     )
+
+
+def with_validation(data: Data, seed: int = 0) -> Data:
+    """A graph whose validation domains train as well, as each domain is left out once anyway; the test stays apart.
+
+    One in five of their labeled nodes is for validation within domains.
+    """
+    part = data.get("ood_val_mask")
+    if part is None or data.get("train_mask") is None or data.get("domain_id") is None or "visible_mask" in data:
+        return data
+    data = copy.copy(data)
+    draws = stream(seed, 5, 0, SELECTION)
+    held = part & (torch.rand(len(part), generator=draws) < _HELD).to(part.device)
+    inside = data.get("id_val_mask")
+    data.id_val_mask = held if inside is None else inside | held
+    data.train_mask = data.train_mask | (part & ~held)
+    del data.ood_val_mask
+    return data
 
 
 def _aligned(source: Source, new: Source) -> Data:

@@ -11,6 +11,7 @@ from mario.cli import (
     data,
     demo,
     embed,
+    export,
     fit,
     graph,
     methods,
@@ -45,6 +46,7 @@ app.command(short_help="Embed a graph by a model.")(embed.embed)
 app.command(short_help="Predict labels of a graph by a model.")(predict.predict)
 app.command(short_help="Find the nodes that are most like others.")(neighbors.neighbors)
 app.command(short_help="Go on training a model with a new graph.")(update.update)
+app.command(short_help="Write a model for torch.export, ONNX or Hugging Face.")(export.export)
 app.command(cls=Verb, short_help="Say what shifts in a graph and what to expect.")(audit.audit)
 app.command(cls=Verb, short_help="Find settings of a method by validation scores.")(tune.tune)
 app.command(short_help="Compare five methods on a small graph; write a page.")(demo.demo)

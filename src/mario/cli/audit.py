@@ -53,9 +53,8 @@ def audit(
     from rich.console import Console
 
     with starting(f"audit of {graph}: importing torch", quiet=quiet or as_json):
-        from mario.audit import audit_graph
+        from mario.audit import audit_graph, read_audited, read_coming
         from mario.cli.fit import watched
-        from mario.embedder import read_source
         from mario.embedder.clock import parse_budget
         from mario.report.audit_page import write_audit
 
@@ -64,8 +63,8 @@ def audit(
     console = Console(quiet=quiet or as_json, highlight=False, markup=False, soft_wrap=True)
     _check_files(out, stability, training=not only_shifts)
     case: dict[str, Any] = {"domain": domain, "shift": shift, "setting": setting, "split_seed": split_seed}
-    source = read_source(graph, **case, root=root, seed=seed)
-    coming = None if new is None else read_source(new, root=root, seed=seed)
+    source = read_audited(graph, **case, root=root, seed=seed)
+    coming = None if new is None else read_coming(new, source, root=root)
     with watched(console, console.quiet) as watch:
         found = audit_graph(
             source,
@@ -122,6 +121,8 @@ def _conclude(console: "Console", found: "Audit") -> None:
     for comparison in (found.against, found.between):
         if comparison is not None and comparison.found:
             console.print(_shifts(comparison))
+    for line in found.unseen:
+        console.print(line)
     for line in verdict_of(found):
         console.print(line, style="bold")
 

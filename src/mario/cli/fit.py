@@ -185,6 +185,9 @@ def _conclude(console: "Console", folder: "ModelFolder", *, again: bool = False)
     console.print(_scores(about))
     for line in about.decisions:
         console.print(f"  {line}")
+    late = [name for name, why in about.left_out.items() if "budget" in why]
+    if late:
+        console.print(f"not scored, as the budget was used up: {', '.join(late)}", style="yellow")
     for line in about.warnings:
         console.print(line, style="yellow")
     console.print(verdict(about), style="bold")

@@ -65,7 +65,8 @@ def verdict(about: About) -> str:
         "random-init": "An encoder that was never trained is used",
     }.get(about.method, f"Embeddings by {about.chosen}")
     if about.method in ("raw-features", "hops", "random-init") and about.score is not None:
-        what = f"{what}: no trained candidate scored higher"
+        scored = any(not one.control for one in about.candidates)
+        what = f"{what}: {'no trained candidate scored higher' if scored else 'the budget left no time to train'}"
     if about.center != "never" and any("centered by domain" in line for line in about.decisions):
         what = f"{what}, centered by domain"
     if about.score is None or about.interval is None:

@@ -15,7 +15,7 @@ from mario.datasets.folder import FolderDataset
 from mario.embedder.facts import labeled_rows
 from mario.errors import MarioError
 from mario.graphs import check_graph
-from mario.graphs.rules import PARTS
+from mario.graphs.rules import PARTS, SplitRule
 from mario.training.streams import SELECTION, stream
 
 _HELD = 0.2  # share of the labels that is held out where no split says which
@@ -71,6 +71,11 @@ def read_source(
     dataset = find(given)
     folder = dataset.folder if isinstance(dataset, FolderDataset) else None
     case: dict[str, Any] = {"domain": domain, "shift": shift, "setting": setting, "split_seed": split_seed}
+    if isinstance(dataset, FolderDataset) and isinstance(dataset.graph_card.split, SplitRule):
+        bare = dataset.read()
+        if bare.get("y") is None or not bool((bare.y >= 0).any()):  # no split without labels, and none is needed
+            domain = domain or next((name for name in dataset.card.domains if name in bare), None)
+            return _source(_with_domain(bare, domain), dataset.card.identity, folder, domain, case | {"domain": domain})
     data = load_dataset(given, domain=domain, shift=shift, setting=setting, split_seed=split_seed, root=root)
     case |= {key: data[key] for key in ("domain", "shift", "setting") if isinstance(data.get(key), str)}
     data = with_masks(data, seed)

@@ -105,6 +105,7 @@ def audit_page(found: Audit) -> Markup:
         gain="" if scores is None else gain(scores),
         comparisons=[_comparison(one) for one in comparisons],
         domains=_domains(found),
+        unseen=found.unseen,
         firmness=_firmness(found),
         stability_kind="" if found.stability is None else found.stability.kind,
         models=0 if found.stability is None else found.stability.models,

@@ -180,6 +180,12 @@ CASES = [
     Case("a zip of tables", r"n\.csv\.zip is of an unknown kind; unpack it first", nodes_name="n.csv.zip"),
     Case("gzip that is none", r"n\.csv\.gz is not a sound gzip file", nodes_name="n.csv.gz"),
     Case(
+        "gzip with a wrong bit",
+        r"n\.csv\.gz is not a sound gzip file \(Error -3",
+        nodes_name="n.csv.gz",
+        nodes=lambda: gzip.compress(NODES * 100)[:10] + b"\x35\x8d\x4b" + gzip.compress(NODES * 100)[13:],
+    ),
+    Case(
         "gzip that is cut",
         r"n\.csv\.gz is not a sound gzip file",
         nodes_name="n.csv.gz",
@@ -235,6 +241,18 @@ CASES = [
         r"row 2 is not valid JSON",
         nodes_name="n.jsonl",
         nodes=b'{"id":"a","v":1}\n{"id":"b"\n',
+    ),
+    Case(
+        "JSON lines with a name in Latin-1",
+        r"n\.jsonl, row 2: it is not text in UTF-8",
+        nodes_name="n.jsonl",
+        nodes=b'{"id":"a","v":1}\n{"id":"b","v":1,"\xe9":2}\n',
+    ),
+    Case(
+        "JSON lines with a value in Latin-1",
+        r"n\.jsonl, row 1: it is not text in UTF-8",
+        nodes_name="n.jsonl",
+        nodes=b'{"id":"\xe9","v":1}\n{"id":"b","v":1}\n',
     ),
     Case(
         "JSON lines of lists",

@@ -25,6 +25,7 @@ BLOCK = 1 << 22
 SAMPLE_ROWS = 20_000
 MOST_COLUMNS = 20_000
 _HEAD = 1 << 21
+_NEW_LINE = b"\n"
 _BATCH = 1 << 16
 _SHOWN = 60
 _ENDS = ("source", "target", "weight")
@@ -323,6 +324,27 @@ class _Text(io.RawIOBase):
         return content
 
 
+class _Checked(io.RawIOBase):
+    """The bytes of a file that has to be text in UTF-8."""
+
+    def __init__(self, opened: BinaryIO, name: str) -> None:
+        self._opened, self._name, self._rows = opened, name, 1
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._opened.read(size)
+        try:
+            self._decoder.decode(content, final=not content)
+        except UnicodeError as error:
+            at = error.start if isinstance(error, UnicodeDecodeError) else 0
+            raise MarioError(f"{self._name}, row {self._rows + content[:at].count(_NEW_LINE):,}: {_NOT_UTF8}") from None
+        self._rows += content.count(_NEW_LINE)
+        return content
+
+
 class ParquetPart(Part):
     """A Parquet file."""
 
@@ -354,6 +376,7 @@ class ParquetPart(Part):
         done = 0
         with self._reading(), pa.parquet.ParquetFile(self.file.path, pre_buffer=False, buffer_size=_HEAD) as opened:
             for batch in opened.iter_batches(batch_size=_BATCH, columns=list(columns), use_threads=False):
+                batch.validate(full=True)
                 yield _cast(self, batch.select(list(columns)), columns, done)
                 done += batch.num_rows
                 meter.add(size * batch.num_rows // max(self._rows, 1))
@@ -396,7 +419,7 @@ class JsonLinesPart(Part):
         with closing(open_table(self.file, meter)) as opened:
             try:
                 reader = pa.json.open_json(
-                    pa.PythonFile(opened, mode="r"),
+                    pa.PythonFile(_Checked(opened, self.name), mode="r"),
                     read_options=pa.json.ReadOptions(block_size=BLOCK, use_threads=False),
                     parse_options=pa.json.ParseOptions(
                         explicit_schema=schema, unexpected_field_behavior="infer" if schema is None else "ignore"

@@ -8,6 +8,7 @@ import io
 import lzma
 import os
 import re
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -217,7 +218,7 @@ class _Unpacked(io.RawIOBase):
             content = self._opened.read(len(buffer))
         except MarioError:
             raise
-        except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
+        except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
             kind = self.file.compression
             raise MarioError(
                 f"{self.file} is not a sound {kind} file ({error}) after {self._count:,} bytes; copy or make it again"
