@@ -103,7 +103,11 @@ def test_run_on_many_graphs_shows_a_score_for_each_group(tmp_path: Path, monkeyp
     )
     assert done.returncode == 0, done.stderr
     assert "time, label, inductive" in done.stdout
-    shown = {line.split("│")[1].strip(): line.split("│")[3].strip() for line in done.stdout.splitlines() if "%" in line}
+    shown = {
+        line.split("│")[1].strip(): line.split("│")[3].strip()
+        for line in done.stdout.splitlines()
+        if "│" in line and "%" in line
+    }
     assert shown == dict.fromkeys(("ood_test", *(f"T{k}" for k in range(1, 10))), "ood_val")
     scores = json.loads((tmp_path / "one" / "result.json").read_text())["scores"]
     assert list(scores["groups"]) == [f"T{k}" for k in range(1, 10)]

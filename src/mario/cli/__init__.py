@@ -23,6 +23,7 @@ from mario.cli import (
     tune,
     update,
 )
+from mario.cli.verb import Verb
 from mario.errors import MarioError, RunFailedError, out_of_memory
 from mario.lab.process import return_freed_memory
 
@@ -39,15 +40,15 @@ app = typer.Typer(
     help="Node and graph embeddings without labels that keep working when the data shifts.",
     epilog="Exit codes: 0 done, 1 a check or a run failed, 2 wrong input, 130 interrupted.",
 )
-app.command(short_help="Train one method on one dataset and score it.")(run.run)
-app.command(short_help="Train what suits a graph and write a model.")(fit.fit)
+app.command(cls=Verb, short_help="Train one method on one dataset and score it.")(run.run)
+app.command(cls=Verb, short_help="Train what suits a graph and write a model.")(fit.fit)
 app.command(short_help="Embed a graph by a model.")(embed.embed)
 app.command(short_help="Predict labels of a graph by a model.")(predict.predict)
 app.command(short_help="Find the nodes that are most like others.")(neighbors.neighbors)
 app.command(short_help="Go on training a model with a new graph.")(update.update)
 app.command(short_help="Write a model for torch.export, ONNX or Hugging Face.")(export.export)
-app.command(short_help="Say what shifts in a graph and what to expect.")(audit.audit)
-app.command(short_help="Find settings of a method by validation scores.")(tune.tune)
+app.command(cls=Verb, short_help="Say what shifts in a graph and what to expect.")(audit.audit)
+app.command(cls=Verb, short_help="Find settings of a method by validation scores.")(tune.tune)
 app.command(short_help="Compare five methods on a small graph; write a page.")(demo.demo)
 app.command(short_help="Run tables and figures of the paper.")(reproduce.reproduce)
 app.command(short_help="Write a page about finished runs.")(report.report)

@@ -8,6 +8,8 @@ import typer
 
 from mario.cli.options import AsJson, Dataset, Device, Domain, Quiet, Root, Set, Setting, Shift, assignments
 from mario.cli.progress import lasting
+from mario.cli.starting import starting
+from mario.percent import percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,10 +52,11 @@ def audit(
     """
     from rich.console import Console
 
-    from mario.audit import audit_graph, read_audited, read_coming
-    from mario.cli.fit import watched
-    from mario.embedder.clock import parse_budget
-    from mario.report.audit_page import write_audit
+    with starting(f"audit of {graph}: importing torch", quiet=quiet or as_json):
+        from mario.audit import audit_graph, read_audited, read_coming
+        from mario.cli.fit import watched
+        from mario.embedder.clock import parse_budget
+        from mario.report.audit_page import write_audit
 
     seconds = None if budget is None else parse_budget(budget)
     given = assignments(settings, example="hidden_channels=64")
@@ -139,7 +142,7 @@ def _scores(found: "Audit") -> Any:
     for one in shown:
         interval = "" if one.low is None or one.high is None else f"{100 * one.low:.0f} to {100 * one.high:.0f} %"
         mark = "chosen" if one.name == scores.chosen else "not trained" if one.kind == "control" else ""
-        score = "" if one.score is None else f"{100 * one.score:.1f} %"
+        score = percent(one.score)
         table.add_row(one.name, score, interval, mark, style="bold" if one.name == scores.chosen else None)
     return table
 
@@ -148,7 +151,7 @@ def _shifts(found: "Comparison") -> Any:
     from rich import box
     from rich.table import Table
 
-    from mario.audit.verdict import percent
+    from mario.audit.verdict import percent as whole
 
     rest = "before" if found.what == "new graph" else "elsewhere"
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
@@ -158,11 +161,9 @@ def _shifts(found: "Comparison") -> Any:
         table.add_column(heading, justify="right", no_wrap=True)
     for reading in found.readings:
         if reading.found:
-            table.add_row(
-                f"domain read from {reading.what}", "", f"{percent(reading.accuracy)} right", "", _p(reading.p)
-            )
+            table.add_row(f"domain read from {reading.what}", "", f"{whole(reading.accuracy)} right", "", _p(reading.p))
     for one in found.shifts[:_SHOWN]:
-        table.add_row(one.event, one.domain, percent(one.share), percent(one.rest), _p(one.p))
+        table.add_row(one.event, one.domain, whole(one.share), whole(one.rest), _p(one.p))
     if len(found.shifts) > _SHOWN:
         table.add_row(f"and {len(found.shifts) - _SHOWN} more columns", "", "", "", "")
     return table

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from mario.cli.graph_split import print_facts
+from mario.cli.listing import print_listing, say
 from mario.cli.options import AsJson, Dataset as Name, Root
+from mario.cli.starting import starting
 from mario.datasets import REGISTRY, Dataset, DatasetCard, find, load_dataset
 from mario.datasets.files import FileState
 from mario.datasets.folder import FolderDataset
@@ -17,6 +19,8 @@ from mario.files import cache_folder
 from mario.graphs.rules import PARTS
 
 if TYPE_CHECKING:
+    from rich.table import Column
+
     from mario.graphs.facts import SplitFacts
 
 app = typer.Typer(
@@ -34,18 +38,18 @@ def list_datasets(root: Root = None, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps([_facts(card, where) for card, where in places.items()], indent=2))
         return
-    table = _table("dataset", "nodes", "edges", "features", "classes", "files", "size", "license")
+    cells = []
     for card, where in places.items():
         counts = [f"{count:,}" for count in (card.nodes, card.edges, card.features, card.classes)]
-        name = f"{card.name}[red]*[/red]" if card.faults else card.name
-        table.add_row(name, *counts, *_files_cells(card, where), card.license)
-    _print(table)
-    for card, where in places.items():
-        if where not in ("absent", "generated", "at first use"):
-            typer.echo(f"{card.name}: {where}")
+        name = f"{card.name}*" if card.faults else card.name
+        cells.append([name, *counts, *_files_cells(card, where), card.license])
+    columns = _columns("dataset", "nodes", "edges", "features", "classes", "files", "size", "license")
+    print_listing(columns, cells, spare=("license", "size", "files", "classes"))
+    for where, names in _together(places).items():
+        say(f"in {where}: {', '.join(names)}")
     for card in places:
         for fault in card.faults:
-            typer.echo(f"* {fault}")
+            say(f"* {card.name}: {fault}")
 
 
 @app.command(short_help="Facts, files, faults and splits of a dataset.")
@@ -56,34 +60,33 @@ def show(name: Name, root: Root = None, as_json: AsJson = False) -> None:
     """
     dataset = find(name)
     card, where = dataset.card, dataset.where(root)
-    splits = _split_sizes(card, root) if where not in ("absent", "at first use") else []
-    own = _own_facts(dataset)
+    with starting(f"splitting {card.name} to count its parts", quiet=as_json):
+        splits = _split_sizes(card, root) if where not in ("absent", "at first use") else []
+        own = _own_facts(dataset)
     if as_json:
         told = {"splits": splits} if own is None else {"splits": splits, "split": own[1].to_dict(), "note": own[0]}
         typer.echo(json.dumps(_facts(card, where) | told, indent=2))
         return
     files, size = _files_cells(card, where)
-    typer.echo(f"{card.name}: {card.what}")
+    say(f"{card.name}: {card.what}")
     many = f"{card.graphs:,} graphs, " if card.level == "graph" else ""
     typer.echo(f"{many}{card.nodes:,} nodes, {card.edges:,} edges, {card.features:,} features, {card.classes} classes")
-    typer.echo(f"domains: {', '.join(card.domains)}; shifts: {', '.join(card.shifts)}; metric: {card.metric}")
+    say(f"domains: {', '.join(card.domains)}; shifts: {', '.join(card.shifts)}; metric: {card.metric}")
     typer.echo(f"setting: {card.setting} by default")
     typer.echo(f"files: {files}" + (f" in {where} ({size})" if files in ("here", "made") else ""))
-    typer.echo(f"source: {card.source}; license: {card.license}")
+    say(f"source: {card.source}; license: {card.license}")
     for note in card.notes:
-        typer.echo(f"note: {note}")
+        say(f"note: {note}")
     for fault in card.faults:
-        typer.echo(f"fault: {fault}")
+        say(f"fault: {fault}")
     if where == "at first use":
-        typer.echo(f"It takes {size} in {cache_folder() / 'graphs'}; `mario data fetch {name}` makes it now.")
+        say(f"It takes {size} in {cache_folder() / 'graphs'}; `mario data fetch {name}` makes it now.")
         return
     if where == "absent":
-        typer.echo(f"The files are absent, so the splits cannot be shown; `mario data fetch {name}` downloads them.")
+        say(f"The files are absent, so the splits cannot be shown; `mario data fetch {name}` downloads them.")
         return
-    table = _table("domain", "shift", *PARTS, "domains", "envs")
-    for split in splits:
-        table.add_row(*("none" if v is None else f"{v:,}" if isinstance(v, int) else v for v in split.values()))
-    _print(table)
+    cells = [["none" if v is None else f"{v:,}" if isinstance(v, int) else v for v in one.values()] for one in splits]
+    print_listing(_columns("domain", "shift", *PARTS, "domains", "envs"), cells, spare=("envs", "domains"))
     if own is not None:
         from rich.console import Console
 
@@ -123,7 +126,7 @@ def verify(name: Name, root: Root = None, as_json: AsJson = False) -> None:
             typer.echo(f"{state.state:<8}  {checksum:<16}  {size:>11}  {state.where or state.file.path}")
         if not sound:
             for note in dataset.card.notes:
-                typer.echo(f"note: {note}")
+                say(f"note: {note}")
         _print_faults(dataset.card)
     if not sound:
         raise typer.Exit(1)
@@ -185,23 +188,20 @@ def _split_sizes(card: DatasetCard, root: Path | None) -> list[dict[str, Any]]:
     return rows
 
 
-def _table(*headings: str) -> Any:
-    from rich import box
-    from rich.table import Table
+def _columns(*headings: str) -> "list[Column]":
+    from rich.table import Column
 
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for heading in headings:
-        number = heading not in ("dataset", "files", "license", "domain", "shift")
-        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
-    return table
+    words = ("dataset", "files", "license", "domain", "shift")
+    return [Column(name, justify="left" if name in words else "right", no_wrap=True) for name in headings]
 
 
-def _print(table: Any) -> None:
-    from rich.console import Console
-
-    # A table cut to a narrow terminal or pipe would lose numbers; let the terminal wrap it instead.
-    whole = Console(width=1000).measure(table).maximum
-    Console(width=max(Console().width, whole), highlight=False).print(table)
+def _together(places: dict[DatasetCard, str]) -> dict[str, list[str]]:
+    """The datasets whose files are in each folder."""
+    found: dict[str, list[str]] = {}
+    for card, where in places.items():
+        if where not in ("absent", "generated", "at first use"):
+            found.setdefault(where, []).append(card.name)
+    return found
 
 
 def _print_faults(card: DatasetCard) -> None:

@@ -10,7 +10,9 @@ import typer
 
 from mario.cli.options import AsJson, Dataset, Device, Domain, Root, Set, Setting, Shift, assignments
 from mario.cli.progress import lasting, progress_bar
+from mario.cli.starting import starting
 from mario.errors import MarioError
+from mario.percent import percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from mario.embedder.sources import Source
 
 Model = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder of the model.")]
-_DECIMALS = 1
 
 
 def fit(
@@ -48,7 +49,8 @@ def fit(
     hops and an untrained encoder are scored beside what is trained; if one of them is best, it is the model. Repeat the
     same command to continue a fit that was stopped.
     """
-    from mario.embedder.clock import Clock, parse_budget
+    with starting(f"fit of {graph}: importing torch", quiet=quiet or as_json):
+        from mario.embedder.clock import Clock, parse_budget
 
     seconds = None if budget is None else parse_budget(budget)
     clock = Clock(seconds, spent=0.5)  # to start Python
@@ -220,7 +222,7 @@ def _scores(about: "About") -> Any:
     for one in about.candidates:
         cells = [one.name]
         if labeled:
-            cells += [_percent(one.score), f"{_percent(one.low)} to {_percent(one.high)}"]
+            cells += [percent(one.score), f"{percent(one.low)} to {percent(one.high)}"]
         cells += [
             "" if one.readability is None else f"{one.readability:.2f}",
             "" if one.rank is None else f"{one.rank:.0f}",
@@ -228,7 +230,3 @@ def _scores(about: "About") -> Any:
         mark = "chosen" if one.name == about.chosen else ("control" if one.control else "")
         table.add_row(*cells, mark, style="bold" if one.name == about.chosen else None)
     return table
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.{_DECIMALS}f} %"

@@ -5,7 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from mario.cli.listing import print_listing, say
 from mario.cli.options import AsJson, complete_method
+from mario.cli.starting import starting
 
 
 def methods(
@@ -22,10 +24,10 @@ def methods(
 
 
 def list_methods(as_json: bool) -> None:
-    from rich.console import Console
-    from rich.table import Column, Table
+    from rich.table import Column
 
-    from mario.methods import REGISTRY
+    with starting("importing the methods, and torch with them"):
+        from mario.methods import REGISTRY
 
     rows: list[dict[str, Any]] = [
         {
@@ -41,20 +43,28 @@ def list_methods(as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table(Column("method", no_wrap=True), "labels", "embeds", Column("recipe", no_wrap=True), "what")
-    for row in rows:
-        host = f"{row['name']}+mario" if row["recipe_host"] else ""
-        labels = "yes" if row["supervised"] else "no"
-        table.add_row(row["name"], labels, ", ".join(f"{level}s" for level in row["levels"]), host, row["what"])
-    Console().print(table)
+    columns = [Column(name, no_wrap=True) for name in ("method", "labels", "recipe")]
+    cells = [
+        [
+            row["name"],
+            "yes" if row["supervised"] else "no",
+            f"{row['name']}+mario" if row["recipe_host"] else "",
+            ", ".join(f"{level}s" for level in row["levels"]),
+            row["what"],
+        ]
+        for row in rows
+    ]
+    print_listing(
+        [*columns, Column("embeds"), Column("what", min_width=30)], cells, spare=("embeds", "recipe", "labels")
+    )
 
 
 def show_settings(method: str, as_json: bool) -> None:
     """Every setting of ``method``: the names that ``--set`` takes."""
-    from rich.console import Console
-    from rich.table import Column, Table
+    from rich.table import Column
 
-    from mario.lab.presets import settings_of
+    with starting(f"importing {method}, and torch with it"):
+        from mario.lab.presets import settings_of
 
     rows: list[dict[str, Any]] = [
         {
@@ -69,9 +79,17 @@ def show_settings(method: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table(Column("setting", no_wrap=True), "default", "choices", "searched by tune", "what")
-    for row in rows:
-        lists = (", ".join(map(str, row[key] or [])) for key in ("choices", "search"))
-        table.add_row(row["name"], str(row["default"]), *lists, row["what"])
-    Console().print(table)
-    Console().print("mario run prefers the preset of the dataset to these defaults; result.json has all settings")
+    cells = [[row["name"], str(row["default"]), _about(row)] for row in rows]
+    columns = [Column("setting", no_wrap=True), Column("default"), Column("what", min_width=20)]
+    print_listing(columns, cells)
+    say("`mario run` prefers the preset of the dataset to these defaults; result.json has all settings.")
+
+
+def _about(row: dict[str, Any]) -> str:
+    """What a setting is, the names that it takes, and the values that are tried."""
+    parts = [row["what"]]
+    if row["choices"]:
+        parts.append(f"one of {', '.join(map(str, row['choices']))}")
+    if row["search"]:
+        parts.append(f"tune tries {', '.join(map(str, row['search']))}")
+    return "; ".join(parts)

@@ -3,13 +3,13 @@
 import os
 import re
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mario.datasets import CATALOG
+from mario.cli import names
+from mario.datasets import CATALOG, find
 from mario.errors import MarioError
 
 MOST_THREADS = max(64, os.cpu_count() or 1)
@@ -19,31 +19,75 @@ MOST_SEEDS = 10_000
 
 
 def complete_method(incomplete: str) -> list[str]:
-    # Read the files instead of importing them: completion should not wait for torch.
-    texts = [entry.read_text(encoding="utf-8") for entry in (files("mario") / "methods").iterdir() if entry.is_file()]
-    names = re.findall(r'^@register\("([^"]+)"\)', "\n".join(texts), flags=re.MULTILINE)
-    return sorted(name for name in names if name.startswith(incomplete))
+    """Names of methods; after a whole name also what can be laid over it, ``grace+mario+steady``."""
+    found = []
+    for name, over in names.methods().items():
+        laid = [f"{name}+{part}" for part in over] + ([f"{name}+mario+steady"] if len(over) > 1 else [])
+        found += [name, *(laid if incomplete.startswith(name) else [])]
+    return sorted(name for name in found if name.startswith(incomplete))
 
 
 def complete_dataset(incomplete: str) -> list[str]:
     return [name for name in CATALOG if name.startswith(incomplete)]
 
 
+def complete_shift(ctx: typer.Context, incomplete: str) -> list[str]:
+    return _of_dataset(ctx, "shifts", incomplete)
+
+
+def complete_domain(ctx: typer.Context, incomplete: str) -> list[str]:
+    return _of_dataset(ctx, "domains", incomplete)
+
+
+def complete_setting(incomplete: str) -> list[str]:
+    return [name for name in ("transductive", "inductive") if name.startswith(incomplete)]
+
+
+def complete_encoder(incomplete: str) -> list[str]:
+    return [name for name in names.encoders() if name.startswith(incomplete)]
+
+
+def _of_dataset(ctx: typer.Context, fact: str, incomplete: str) -> list[str]:
+    """The shifts or domains of the dataset on the command line, or of all datasets."""
+    card = CATALOG.get(str(ctx.params.get("dataset") or ctx.params.get("graph") or ctx.params.get("name")))
+    cards = CATALOG.values() if card is None else [card]
+    known = dict.fromkeys(value for card in cards for value in getattr(card, fact))
+    return [value for value in known if value.startswith(incomplete)]
+
+
+def known_dataset(ctx: typer.Context, name: str) -> str:
+    """``name``, or the error about it at once: no verb has imported torch yet."""
+    if not ctx.resilient_parsing:
+        find(name)
+    return name
+
+
 Dataset = Annotated[
     str,
     typer.Argument(
-        help="Dataset: see `mario data list`, or a folder with a graph.toml.", autocompletion=complete_dataset
+        help="Dataset: see `mario data list`, or a folder with a graph.toml.",
+        autocompletion=complete_dataset,
+        callback=known_dataset,
     ),
 ]
 Shift = Annotated[
-    str | None, typer.Option(help="covariate, concept, no_shift or label: see `mario data show DATASET`.")
+    str | None,
+    typer.Option(
+        help="covariate, concept, no_shift or label: see `mario data show DATASET`.", autocompletion=complete_shift
+    ),
 ]
-Domain = Annotated[str | None, typer.Option(help="The attribute that shifts: see `mario data show DATASET`.")]
+Domain = Annotated[
+    str | None,
+    typer.Option(help="The attribute that shifts: see `mario data show DATASET`.", autocompletion=complete_domain),
+]
 Setting = Annotated[
     str | None,
-    typer.Option(help="transductive, or inductive: training sees no test node. The default depends on the dataset."),
+    typer.Option(
+        help="transductive, or inductive: training sees no test node. The default depends on the dataset.",
+        autocompletion=complete_setting,
+    ),
 ]
-Encoder = Annotated[str | None, typer.Option(help="gcn, sage, gat or gin.")]
+Encoder = Annotated[str | None, typer.Option(help="gcn, sage, gat or gin.", autocompletion=complete_encoder)]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Override a setting of `mario methods METHOD`; repeatable."),

@@ -21,6 +21,9 @@ from mario.cli.options import (
     given_settings,
 )
 from mario.cli.progress import progress_bar
+from mario.cli.starting import starting
+from mario.datasets import find_case
+from mario.percent import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -75,17 +78,20 @@ def run(
 
     Repeat the same command to continue a run that was stopped from its last checkpoint.
     """
-    import torch
+    if preset is None:
+        find_case(dataset, domain, shift, setting)  # a wrong name is an error now, not after torch is imported
+    with starting(f"{method or 'mario'} on {dataset}: importing torch", quiet=quiet):
+        import torch
 
-    from mario import ranks
-    from mario.cli.tracking import open_sinks, show
-    from mario.lab.anonymous import ask
-    from mario.lab.process import AWAKE
-    from mario.lab.result import RunResult
-    from mario.lab.runs.controls import control_scores
-    from mario.lab.runs.execute import claim, execute, load_on_ranks
-    from mario.lab.sinks import followed
-    from mario.methods.base import choose_device
+        from mario import ranks
+        from mario.cli.tracking import open_sinks, show
+        from mario.lab.anonymous import ask
+        from mario.lab.process import AWAKE
+        from mario.lab.result import RunResult
+        from mario.lab.runs.controls import control_scores
+        from mario.lab.runs.execute import claim, execute, load_on_ranks
+        from mario.lab.sinks import followed
+        from mario.methods.base import choose_device
 
     choose_device(device)
     if threads:
@@ -105,7 +111,8 @@ def run(
         ask([spec.case])
     folder = out or Path("runs") / spec.digest
     with ranks.running(device, awake=AWAKE):
-        data = load_on_ranks(spec, root)
+        with starting(f"reading {dataset}", quiet=quiet):
+            data = load_on_ranks(spec, root)
         ranks.first(partial(claim, spec, folder))  # before a sink is opened, which may be in the same folder
         with open_sinks(spec, folder, tensorboard, wandb) as sinks:
             say = _Speaker(spec, quiet=quiet, rank=ranks.rank())
@@ -115,7 +122,9 @@ def run(
             show(sinks, folder, data, root)
             if ranks.rank() == 0:
                 result = RunResult.read(folder)
-                say.end(result, control_scores(result, data) if controls and not quiet else {})
+                with starting("scoring the controls", quiet=quiet or not controls):
+                    beside = control_scores(result, data) if controls and not quiet else {}
+                say.end(result, beside)
 
 
 def make_spec(
@@ -176,7 +185,7 @@ class _Speaker:
                 note = f"loss {epoch.losses['loss']:.3f}" if "loss" in epoch.losses else ""
                 for key in ("id_val", "ood_val"):
                     if key in epoch.record:
-                        note += f"  {key} {epoch.record[key]:.3f}"
+                        note += f"  {key} {percent(epoch.record[key])}"
                 bar.update(task, completed=epoch.number, note=note)
             if done:
                 bar.update(task, completed=total, note="was done already")
@@ -211,7 +220,7 @@ def score_table(result: "RunResult", controls: "Mapping[str, Mapping[str, float]
             scores.get(name, scores.get("ood_test" if name == "ood_test_by_id_val" else name))
             for scores in beside.values()
         ]
-        table.add_row(shown, _percent(value), rule, *map(_percent, other))
+        table.add_row(shown, percent(value), rule, *map(percent, other))
 
     for name, rule in result.scores.chosen_on.items():
         add(name, getattr(result.scores, name), rule, name)
@@ -219,7 +228,3 @@ def score_table(result: "RunResult", controls: "Mapping[str, Mapping[str, float]
             for group, value in (result.scores.groups or {}).items():
                 add(group, value, rule, f"  {group}")
     return table
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.2f} %"

@@ -23,7 +23,9 @@ from mario.cli.options import (
     listed,
 )
 from mario.cli.progress import progress_bar
+from mario.cli.starting import starting
 from mario.errors import MarioError, RunFailedError
+from mario.percent import percent
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -86,12 +88,14 @@ def tune(
     """
     from rich.console import Console
 
-    from mario.lab.anonymous import ask
     from mario.lab.case import Case
-    from mario.lab.tune.plan import Tuning
-    from mario.lab.tune.storage import failing_in_words
 
     case = Case.find(dataset, domain=domain, shift=shift, setting=setting)
+    with starting(f"{method} on {dataset}: importing torch", quiet=quiet):
+        from mario.lab.anonymous import ask
+        from mario.lab.tune.plan import Tuning
+        from mario.lab.tune.storage import failing_in_words
+
     if anonymous:
         ask([case])
     tuning = Tuning.plan(
@@ -144,7 +148,7 @@ def _search(console: "Console", tuning: "Tuning", *, workers: int, timeout: floa
     with progress_bar(console) as progress:
         task = progress.add_task("trials", total=tuning.trials, note="starting")
         for now in tune(tuning, workers=workers, timeout=timeout):
-            note = f"best {now.best.values[0]:.4f} (trial {now.best.number})" if now.best else ""
+            note = f"best {percent(now.best.values[0])} (trial {now.best.number})" if now.best else ""
             note += f"  {now.running} running" + (f"  {now.failed} failed" if now.failed else "")
             progress.update(task, completed=now.done, total=now.total, note=note)
 
@@ -170,7 +174,7 @@ def _conclude(console: "Console", tuning: "Tuning", out: Path) -> None:
         console.print(f"importance of the settings (PED-ANOVA): {shown}")
     write_best(tuning, best, out)
     settings = ", ".join(f"{key}={value}" for key, value in spread(best.params).items())
-    console.print(f"best: trial {best.number}, {tuning.select} {best.values[0]:.4f}: {settings}")
+    console.print(f"best: trial {best.number}, {tuning.select} {percent(best.values[0])}: {settings}")
     console.print(f"written to {out}: mario run {tuning.case.dataset} --preset {out}")
 
 
@@ -193,7 +197,7 @@ def trial_table(trials: "list[FrozenTrial]", select: str) -> "Table":
     table = Table("trial", "state", f"mean {select}", *columns, title=f"best of {len(trials)} trials")
     for trial in ended[:SHOWN]:
         state = "done" if trial.state == TrialState.COMPLETE else "pruned"
-        score = "" if trial.value is None else f"{100 * trial.value:.2f} %"
+        score = percent(trial.value)
         table.add_row(str(trial.number), state, score, *cells(trial))
     for trial in failed[-3:]:
         table.add_row(str(trial.number), "failed", "", *cells(trial))

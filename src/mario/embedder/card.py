@@ -1,6 +1,7 @@
 """The README.md of a model: what it is, what to expect of it, and where it ends."""
 
 from mario.embedder.folder import About
+from mario.percent import percent
 
 _SHOWN = 12
 
@@ -108,11 +109,6 @@ def _history(about: About) -> list[str]:
             f"{entry['head']}"
         )
     return [*lines, ""]
-
-
-def percent(value: float | None) -> str:
-    """A fraction as a percentage."""
-    return "" if value is None else f"{100 * value:.1f} %"
 
 
 def _domains(about: About) -> list[str]:

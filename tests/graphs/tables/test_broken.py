@@ -1,6 +1,7 @@
 """Broken input: each kind gives one message that names the file, the row and the column, and nothing half-written "
 "stays."""
 
+import base64
 import bz2
 import errno
 import gzip
@@ -406,7 +407,18 @@ def rectangle() -> bytes:
     return sink.getvalue()
 
 
+CRASH = base64.b64decode(  # a .mat file that crashes scipy
+    "TUFUTEFCIDUuMCBNQVQtZmlsZSBQbGF0Zm9ybTogcG9zaXgsIENyZWF0ZWQgb246IEJyaSBObnYgMjAgMDE6MTE6MjggMjAyNgAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABSU0OAAAAiAAAAAYAAAAIAAAABQAAAAQAAAAFAAAACAAAAAMA"
+    "AAADAAAAAQAAAAcAAABOZXQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAd29yawAFAAAAEAAAAAEAAAAAAAAAAgAAAAEA"
+    "AAAFAAAAEAAAAAAAAAABAAAAAwAAAAQAAAAJAAAAIAAAAAAAAAAAAPA/AAAAAAAA8D8AAAAAAAAAQAAAAAAAAABADgAAAHAAAAAGAAAACAAA"
+    "AAYAAAAAAAAABQAAAAgAAAADAAAAAgAAAAEAAAAKAAAAQXR0cmlidXRlcwAAAAAAAAkAAAAwAAAAAAAAAAAA8D8AAAAAAADwPwAAAAAAAPA/"
+    "AAAAAAAA8D8AAAAAAADwPwAAAAAAAPA/DgAAAFAAAAAGAAAACAAAAA4AAAAAAAAABQAAAAgAAAADAAAAAQAAAAEAAAAFAAAATGFiZWwAAAAM"
+    "AAAAGAAAAAEAAAAAAAAAAgAAAAAAAAABAAAAAAAAAA=="
+)
 WHOLE = {
+    "a mat that crashes scipy": ("g.mat", CRASH, "is not a sound mat file"),
     "a pickle posing as npz": ("g.npz", pickle.dumps([1]), "is not an .npz file; a pickle of that name is not read"),
     "an empty npz": ("g.npz", b"", "g.npz is empty"),
     "an npz without a graph": ("g.npz", npz(y=[1]), "has no matrix of edges: it has y"),

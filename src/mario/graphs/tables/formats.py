@@ -366,6 +366,7 @@ class ParquetPart(Part):
             first = next(batches, None)
             if first is None:
                 raise MarioError(f"{self.name} says that it has {self._rows:,} rows and has none; write it again")
+            first.validate(full=True)
             self.sample = pa.Table.from_batches([first])
 
     def read(self, columns: Mapping[str, pa.DataType], meter: Meter) -> Iterator[pa.RecordBatch]:

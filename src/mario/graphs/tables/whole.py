@@ -1,5 +1,9 @@
 """Whole graphs as tables: matrices of scipy, graphs of networkx and PyG, and the files that hold one."""
 
+import os
+import subprocess
+import sys
+import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -200,15 +204,41 @@ def _npz(file: TableFile) -> Tables:
     return _of_arrays(_with_matrices(arrays, file), file)
 
 
-def _mat(file: TableFile) -> Tables:
-    import scipy.io
+_READ_MAT = """
+import sys
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
 
+made = {}
+for name, value in scipy.io.loadmat(sys.argv[1], spmatrix=False).items():
+    if sp.issparse(value):
+        value = sp.csr_array(value)
+        made |= {f"{name}_{part}": getattr(value, part) for part in ("data", "indices", "indptr", "shape")}
+    elif isinstance(value, np.ndarray) and value.dtype.kind in "biufUS":
+        made[name] = value
+np.savez(sys.argv[2], **made)
+"""
+"""A damaged .mat file can crash scipy, so another process reads it."""
+
+
+def _mat(file: TableFile) -> Tables:
     with open_file(file.path) as opened:
         head = opened.read(128)
     if head.startswith((b"MATLAB 7.3", b"\x89HDF")):
         raise MarioError(f"{file} is of version 7.3, which is not read; save it with `save(..., '-v7')`")
-    found = scipy.io.loadmat(file.path, spmatrix=False)
-    return _of_arrays({name: value for name, value in found.items() if not name.startswith("__")}, file)
+    with tempfile.TemporaryDirectory(prefix="mario-") as home:
+        made = os.path.join(home, "arrays.npz")
+        words = [sys.executable, "-c", _READ_MAT, os.path.abspath(file.path), made]
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+        if done.returncode:
+            said = (done.stderr.strip().splitlines() or ["scipy crashed"])[-1][:120]
+            raise MarioError(
+                f"{file} is not a sound mat file ({said}); write it again, or as tables of nodes and edges"
+            )
+        with np.load(made, allow_pickle=False) as opened_arrays:
+            arrays = {name: opened_arrays[name] for name in opened_arrays.files}
+    return _of_arrays(_with_matrices(arrays, file), file)
 
 
 def _of_arrays(arrays: Mapping[str, Any], file: TableFile) -> Tables:

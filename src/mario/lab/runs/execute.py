@@ -210,8 +210,11 @@ def claim(spec: RunSpec, folder: Path) -> None:
                 write_json(path, spec.to_dict())
                 return
     there, asked = _flat(store.read_settings(folder)), _flat(spec)
-    differing = sorted(k for k in there.keys() | asked.keys() if there.get(k) != asked.get(k))
+    names = dict.fromkeys((*spec.facts(), *sorted(there.keys() | asked.keys())))  # case, method and seeds first
+    differing = [name for name in names if there.get(name) != asked.get(name)]
     if differing:
+        if "method" in differing:  # what the two runs are comes first; their settings follow from it
+            differing = ["method", *(name for name in differing if name in spec.facts() and name != "method")]
         shown = ", ".join(f"{k} ({there.get(k)} there, {asked.get(k)} requested)" for k in differing[:3])
         raise MarioError(
             f"{folder} contains another run; it differs in {shown}. Choose another folder or remove this one"

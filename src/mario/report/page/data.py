@@ -38,7 +38,7 @@ def runs_data(runs: "DataFrame") -> dict[str, Any]:
         if run["digest"] not in found:
             groups = {f"groups.{name}": score for name, score in run["groups"].items()}
             found[run["digest"]] = {
-                "facts": {**_known(run, _FACTS), "faults": list(run["faults"]), **_decided(run)},
+                "facts": {**_known(run, _FACTS), **_lists(run)},
                 "scores": {**_known(run, SCORES), **groups},
                 "settings": settings.place(run["settings"]),
                 "environment": environments.place(run["environment"]),
@@ -48,8 +48,9 @@ def runs_data(runs: "DataFrame") -> dict[str, Any]:
     return {"runs": list(found.values()), "settings": settings.values, "environments": environments.values}
 
 
-def _decided(run: Mapping[str, Any]) -> dict[str, Any]:
-    return {"decisions": list(run["decisions"])} if run["decisions"] else {}
+def _lists(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Known faults of the data and decisions of a method, where there are any."""
+    return {name: list(run[name]) for name in ("faults", "decisions") if run[name]}
 
 
 def looks_data() -> dict[str, Any]:

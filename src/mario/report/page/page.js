@@ -226,11 +226,12 @@ function startRuns() {
   ].join(" ").toLowerCase());
   let found = [], drawn = 0;
 
-  const facts = (part) => {
+  const facts = (part, form = shown) => {
     const list = make("dl", { class: "facts" });
-    for (const [name, value] of Object.entries(part)) list.append(make("dt", {}, name), make("dd", {}, shown(value)));
+    for (const [name, value] of Object.entries(part)) list.append(make("dt", {}, name), make("dd", {}, form(value)));
     return list;
   };
+  const score = (value) => (typeof value === "number" ? `${(100 * value).toFixed(1)} %` : shown(value));
   const entry = (run) => {
     const item = make("li"), details = make("details"), head = make("summary"), [first] = run.studies;
     head.append(
@@ -241,9 +242,9 @@ function startRuns() {
     details.append(head);
     details.addEventListener("toggle", () => {
       if (!details.open || details.childElementCount > 1) return;
-      const blocks = [["Run", { ...run.facts, studies: run.studies.map((one) => one.study).join(", ") }], ["Scores", run.scores],
+      const blocks = [["Run", { ...run.facts, studies: run.studies.map((one) => one.study).join(", ") }], ["Scores", run.scores, score],
         ["Settings", data.settings[run.settings]], ["Environment", data.environments[run.environment]]];
-      for (const [name, part] of blocks) details.append(make("p", { class: "label" }, name), facts(part));
+      for (const [name, part, form] of blocks) details.append(make("p", { class: "label" }, name), facts(part, form));
     });
     item.append(details);
     return item;
