@@ -223,13 +223,13 @@ def test_a_node_under_the_pointer_is_told(opened: Callable[..., Any]) -> None:
     right = "right" if one["prediction"][i] == group["y"][i] else "wrong"
     assert told == [
         f"node {group['node'][i]}",
-        f"class {group['y'][i]}",
+        group["class_names"][group["y"][i]],
         f"color {group['domain'][i]}",
         sets[group["split"][i]],
-        f"predicted class {one['prediction'][i]}, {right}",
+        f"predicted {group['class_names'][one['prediction'][i]]}, {right}",
     ]
-    other = group["maps"][1]["prediction"][i]
-    assert second.locator(".said").inner_text().startswith(f"predicted class {other}, "), (
+    other = group["class_names"][group["maps"][1]["prediction"][i]]
+    assert second.locator(".said").inner_text().startswith(f"predicted {other}, "), (
         "the other method tells of the same node"
     )
     assert not second.locator(".tip").is_visible()
@@ -284,7 +284,7 @@ def test_the_keyboard_goes_through_the_nodes(opened: Callable[..., Any]) -> None
     status = found.get_by_role("status")
     found.locator(".panel canvas").first.focus()
     page.keyboard.press("n")
-    assert status.inner_text().startswith(f"node {group['node'][0]}, class {group['y'][0]}, ")
+    assert status.inner_text().startswith(f"node {group['node'][0]}, {group['class_names'][group['y'][0]]}, ")
     assert "Predicted: erm: class" in status.inner_text()
     page.keyboard.press("n")
     assert status.inner_text().startswith(f"node {group['node'][1]}, ")
@@ -308,7 +308,7 @@ def test_colors_are_by_class_domain_set_or_error(opened: Callable[..., Any]) -> 
         "domain": ["color 0", "color 1", "color 2", "color 3"],
         "split": ["training", "ID validation", "ID test", "OOD validation", "OOD test"],
         "error": ["right", "wrong"],
-        "class": ["class 0", "class 1", "class 2", "class 3"],
+        "class": ["random graph", "middle", "bottom", "roof"],
     }
     for value, expected in names.items():
         found.get_by_label("Color by").select_option(value)
@@ -316,7 +316,7 @@ def test_colors_are_by_class_domain_set_or_error(opened: Callable[..., Any]) -> 
         seen.add(images(found)[0])
     assert len(seen) == 4
     before = images(found)
-    entry = legend.get_by_role("button", name="class 1")
+    entry = legend.get_by_role("button", name="middle")
     entry.click()
     assert entry.get_attribute("aria-pressed") == "false"
     assert images(found) != before

@@ -174,7 +174,7 @@ def _unequal(case: CollectedCase) -> str:
         if method not in CONTROLS:
             first.setdefault(label, settings)
     parts = []
-    for name in (field.name for field in fields(Method)):
+    for name in (one.name for one in fields(Method)):
         values_of: dict[str, list[str]] = {}
         for label, settings in first.items():
             if name in settings:
@@ -281,7 +281,7 @@ def _shown_map(place: int, case: str, maps: Mapping[str, MapData], pictures: lis
         lines=tuple(
             Line(
                 cells=(
-                    Cell(text=first.class_names[k] if first.class_names else f"class {k}"),
+                    Cell(text=_class_name(first, k)),
                     *(Cell(text=f"{int(first.counts[i, k]):,}") for i, _, _ in sets),
                 )
             )
@@ -290,6 +290,10 @@ def _shown_map(place: int, case: str, maps: Mapping[str, MapData], pictures: lis
         style="",
     )
     return ShownMap(place, case, words, accuracy, sizes, pictures)
+
+
+def _class_name(found: MapData, k: int) -> str:
+    return found.class_names[k] if found.class_names else f"class {k}"
 
 
 def _percent(found: MapData, i: int) -> Cell:
