@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from made_up import collected
+from made_up import DOMAINS, collected
 from mario.lab.case import Case
 from mario.lab.runs.execute import finish, load_data
 from mario.lab.runs.job import Job
@@ -285,7 +285,7 @@ def test_the_keyboard_goes_through_the_nodes(opened: Callable[..., Any]) -> None
     found.locator(".panel canvas").first.focus()
     page.keyboard.press("n")
     assert status.inner_text().startswith(f"node {group['node'][0]}, {group['class_names'][group['y'][0]]}, ")
-    assert "Predicted: erm: class" in status.inner_text()
+    assert f"Predicted: erm: {group['class_names'][group['maps'][0]['prediction'][0]]}" in status.inner_text()
     page.keyboard.press("n")
     assert status.inner_text().startswith(f"node {group['node'][1]}, ")
     page.keyboard.press("p")
@@ -464,6 +464,20 @@ def test_print_is_dark_on_white_without_tools(opened: Callable[..., Any]) -> Non
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
     for part in (".filters", ".theme", ".tools", ".save"):
         assert not page.locator(part).first.is_visible()
+
+
+def test_print_has_every_column_of_a_wide_table(opened: Callable[..., Any], tmp_path: Path) -> None:
+    scores = {"erm": [0.80, 0.81], "grace": [0.92, 0.93], "mario": [0.90, 0.91], "mario w/o cmi, ad": [0.90, 0.91]}
+    cases = [f"{name}-{shift}" for name in DOMAINS for shift in ("concept", "covariate", "no_shift")][:8]
+    path = tmp_path / "wide.html"
+    write_report(path, [collected(dict.fromkeys(cases, scores))], title="Wide", command="mario")
+    page = opened(path)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 1047, "height": 700})  # A4 across, without margins of 10 mm
+    box = page.locator(".scroll:has(> .wide)").first
+    assert box.locator("tbody tr").first.locator("th, td").count() == 18
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+    assert box.evaluate("box => getComputedStyle(box).page") == "across"
 
 
 def test_a_hostile_name_stays_a_name(opened: Callable[..., Any], studies: list[Collected], tmp_path: Path) -> None:
