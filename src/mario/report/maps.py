@@ -138,7 +138,7 @@ def _read(path: Path, key: str) -> MapData | None:
         with open_file(path) as file, np.load(file, allow_pickle=False) as kept:
             if str(kept["key"]) != key:
                 return None
-            names = {name: tuple(map(str, kept[name])) for name in ("class_names", "domain_names")}
+            names: dict[str, Any] = {name: tuple(map(str, kept[name])) for name in ("class_names", "domain_names")}
             arrays = {name: kept[name] for name in kept.files if name not in ("key", "unit", *names)}
             return MapData(unit=str(kept["unit"]), **names, **arrays)
     except Exception:  # numpy, zipfile and zlib each have their own errors
