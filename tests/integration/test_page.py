@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -422,6 +423,8 @@ def test_runs_are_searched(opened: Callable[..., Any]) -> None:
     assert status.inner_text() == "2 of 15 runs"
     part.locator("li summary").first.click()
     playwright.expect(part.locator("li").first).to_contain_text("torch")
+    playwright.expect(part.locator("li").first).to_contain_text(re.compile(r"ood_test4[01]\.0 %"))
+    assert "faults" not in part.locator("li").first.inner_text(), "there are none"
     part.get_by_label("Search").fill("zzz")
     assert part.locator("li").count() == 0
 
