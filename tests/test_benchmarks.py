@@ -41,3 +41,23 @@ def test_without_figures_nothing_is_written(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(SystemExit, match=r"no figures in .*none: run `make benchmark` first; nothing was written"):
         importlib.import_module("benchmarks.write").main()
     assert not list(tmp_path.iterdir())
+
+
+def test_the_picture_of_performance_is_readable_in_dark_mode_and_has_whiskers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(ROOT), *sys.path])
+    draw = importlib.import_module("benchmarks.picture").draw
+    sizes = (1_000, 2_000)
+    one = {"cpu": 1.0, "cpu_all": [0.8, 1.0, 1.3]}
+    ours = [{"nodes": n, "wide": False, "ours": {**one, "bytes": 2**10 * n}} for n in sizes]
+    once = [{**row, "ours": {**row["ours"], "cpu_all": [1.0]}} for row in ours]  # type: ignore[dict-item]
+    epochs = [{"nodes": n, "epoch_wall": n / 10, "peak": 2**29} for n in sizes]
+    kinds = {kind: {"batches_per_second": 2.0, "by_round": [1.9, 2.1]} for kind in ("1", "2", "4", "2 apart")}
+    alone = kinds | {"2": {"batches_per_second": 2.0, "by_round": [2.4, 1.9]}}
+    figures = {"step": {"rows": ours}, "batches": {"rows": epochs}, "ranks": {"kinds": alone}}
+    made, without = draw(figures), draw({**figures, "step": {"rows": once}, "ranks": {"kinds": kinds}})
+    assert "prefers-color-scheme:dark" in made
+    assert "LineCollection" in made
+    assert "LineCollection" not in without, "there is no spread of one round"
+    for words in ("nodes in the batch", "2 unrelated", "target for 2 ranks: 1.6", "peak memory (right)"):
+        assert words in made
+    assert "prefers-color-scheme:dark" in (ROOT / "docs" / "performance.svg").read_text(encoding="utf-8")

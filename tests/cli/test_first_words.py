@@ -33,7 +33,12 @@ def first_words(*words: str) -> str:
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(("run", "good-cbas"), "mario on good-cbas: importing torch ..."), (("methods",), "importing the methods")],
+    [
+        (("run", "good-cbas"), "mario on good-cbas: importing torch ..."),
+        (("methods",), "importing the methods"),
+        (("demo",), "demo: importing torch ..."),
+        (("reproduce", "demo", "--dry-run"), "reading the studies ..."),
+    ],
 )
 def test_a_terminal_is_told_at_once_what_is_being_done(words: tuple[str, ...], said: str) -> None:
     assert first_words(*words).startswith(said)

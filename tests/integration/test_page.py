@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from made_up import collected
+from made_up import DOMAINS, collected
 from mario.lab.case import Case
 from mario.lab.runs.execute import finish, load_data
 from mario.lab.runs.job import Job
@@ -223,13 +224,13 @@ def test_a_node_under_the_pointer_is_told(opened: Callable[..., Any]) -> None:
     right = "right" if one["prediction"][i] == group["y"][i] else "wrong"
     assert told == [
         f"node {group['node'][i]}",
-        f"class {group['y'][i]}",
+        group["class_names"][group["y"][i]],
         f"color {group['domain'][i]}",
         sets[group["split"][i]],
-        f"predicted class {one['prediction'][i]}, {right}",
+        f"predicted {group['class_names'][one['prediction'][i]]}, {right}",
     ]
-    other = group["maps"][1]["prediction"][i]
-    assert second.locator(".said").inner_text().startswith(f"predicted class {other}, "), (
+    other = group["class_names"][group["maps"][1]["prediction"][i]]
+    assert second.locator(".said").inner_text().startswith(f"predicted {other}, "), (
         "the other method tells of the same node"
     )
     assert not second.locator(".tip").is_visible()
@@ -284,8 +285,8 @@ def test_the_keyboard_goes_through_the_nodes(opened: Callable[..., Any]) -> None
     status = found.get_by_role("status")
     found.locator(".panel canvas").first.focus()
     page.keyboard.press("n")
-    assert status.inner_text().startswith(f"node {group['node'][0]}, class {group['y'][0]}, ")
-    assert "Predicted: erm: class" in status.inner_text()
+    assert status.inner_text().startswith(f"node {group['node'][0]}, {group['class_names'][group['y'][0]]}, ")
+    assert f"Predicted: erm: {group['class_names'][group['maps'][0]['prediction'][0]]}" in status.inner_text()
     page.keyboard.press("n")
     assert status.inner_text().startswith(f"node {group['node'][1]}, ")
     page.keyboard.press("p")
@@ -308,7 +309,7 @@ def test_colors_are_by_class_domain_set_or_error(opened: Callable[..., Any]) -> 
         "domain": ["color 0", "color 1", "color 2", "color 3"],
         "split": ["training", "ID validation", "ID test", "OOD validation", "OOD test"],
         "error": ["right", "wrong"],
-        "class": ["class 0", "class 1", "class 2", "class 3"],
+        "class": ["random graph", "middle", "bottom", "roof"],
     }
     for value, expected in names.items():
         found.get_by_label("Color by").select_option(value)
@@ -316,7 +317,7 @@ def test_colors_are_by_class_domain_set_or_error(opened: Callable[..., Any]) -> 
         seen.add(images(found)[0])
     assert len(seen) == 4
     before = images(found)
-    entry = legend.get_by_role("button", name="class 1")
+    entry = legend.get_by_role("button", name="middle")
     entry.click()
     assert entry.get_attribute("aria-pressed") == "false"
     assert images(found) != before
@@ -422,6 +423,8 @@ def test_runs_are_searched(opened: Callable[..., Any]) -> None:
     assert status.inner_text() == "2 of 15 runs"
     part.locator("li summary").first.click()
     playwright.expect(part.locator("li").first).to_contain_text("torch")
+    playwright.expect(part.locator("li").first).to_contain_text(re.compile(r"ood_test4[01]\.0 %"))
+    assert "faults" not in part.locator("li").first.inner_text(), "there are none"
     part.get_by_label("Search").fill("zzz")
     assert part.locator("li").count() == 0
 
@@ -464,6 +467,20 @@ def test_print_is_dark_on_white_without_tools(opened: Callable[..., Any]) -> Non
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
     for part in (".filters", ".theme", ".tools", ".save"):
         assert not page.locator(part).first.is_visible()
+
+
+def test_print_has_every_column_of_a_wide_table(opened: Callable[..., Any], tmp_path: Path) -> None:
+    scores = {"erm": [0.80, 0.81], "grace": [0.92, 0.93], "mario": [0.90, 0.91], "mario w/o cmi, ad": [0.90, 0.91]}
+    cases = [f"{name}-{shift}" for name in DOMAINS for shift in ("concept", "covariate", "no_shift")][:8]
+    path = tmp_path / "wide.html"
+    write_report(path, [collected(dict.fromkeys(cases, scores))], title="Wide", command="mario")
+    page = opened(path)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 1047, "height": 700})  # A4 across, without margins of 10 mm
+    box = page.locator(".scroll:has(> .wide)").first
+    assert box.locator("tbody tr").first.locator("th, td").count() == 18
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+    assert box.evaluate("box => getComputedStyle(box).page") == "across"
 
 
 def test_a_hostile_name_stays_a_name(opened: Callable[..., Any], studies: list[Collected], tmp_path: Path) -> None:

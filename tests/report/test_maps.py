@@ -149,3 +149,12 @@ def test_a_collapsed_encoder_is_one_spot_in_the_middle() -> None:
     one = np.zeros(2, dtype=int)
     found = points(MapData(one, np.zeros((2, 2)), one, one, one, one, one[None], one[None], "node"))
     assert found["x"] == found["y"] == [5000, 5000]
+
+
+def test_classes_and_domains_have_the_names_of_the_dataset(folder: Path, mario_data: Path, tmp_path: Path) -> None:
+    assert map_of(folder).class_names == ("random graph", "middle", "bottom", "roof")
+    assert map_of(folder).domain_names == (), "colors have numbers"
+    spec = RunSpec.plan(Case.find("webkb"), "raw-features", given={"epochs": 1, "checkpoints": 1})
+    finish(spec, load_data(spec, mario_data), tmp_path)
+    for _ in ("made", "read"):
+        assert map_of(tmp_path, mario_data).domain_names == ("cornell", "texas", "washington", "wisconsin")

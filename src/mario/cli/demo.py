@@ -9,6 +9,7 @@ import typer
 
 from mario.cli.options import MOST_SEEDS, Workers
 from mario.cli.progress import follow
+from mario.cli.starting import starting
 
 WORKERS = min(2, os.cpu_count() or 1)
 
@@ -22,13 +23,14 @@ def demo(
     """Compare MARIO, GRACE, ERM and two controls on GOOD-CBAS under concept shift, and write a page."""
     from rich.console import Console
 
-    from mario.cli.report import print_link
-    from mario.lab.launch import launch
-    from mario.lab.studies.collect import collect
-    from mario.lab.studies.plan import make_plan
-    from mario.lab.studies.plan_files import write_plan
-    from mario.lab.studies.read import find_study
-    from mario.report import entries, study_table, to_rich, verdict, write_report
+    with starting("demo: importing torch"):
+        from mario.cli.report import print_link
+        from mario.lab.launch import launch
+        from mario.lab.studies.collect import collect
+        from mario.lab.studies.plan import make_plan
+        from mario.lab.studies.plan_files import write_plan
+        from mario.lab.studies.read import find_study
+        from mario.report import entries, study_table, to_rich, verdict, write_report
 
     console = Console()
     study = find_study("demo")

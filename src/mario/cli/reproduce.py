@@ -25,6 +25,7 @@ from mario.cli.options import (
     listed,
 )
 from mario.cli.progress import follow
+from mario.cli.starting import starting
 from mario.errors import MarioError, RunFailedError
 from mario.lab.launch import launch, launchers, make_launcher
 from mario.lab.runs.lock import alone_in
@@ -101,14 +102,15 @@ def reproduce(
     """
     from rich.console import Console
 
-    from mario.cli.document import check_markers
-    from mario.cli.report import show_left_out, show_tables, write_pages, write_tables
-    from mario.lab.anonymous import ask, without_paths
-    from mario.lab.runs import other_data
-    from mario.lab.studies.collect import collect_all
-    from mario.lab.studies.plan import with_earlier
-    from mario.lab.studies.plan_files import read_plans, write_plan
-    from mario.report.pictures import check_shown
+    with starting("reading the studies"):
+        from mario.cli.document import check_markers
+        from mario.cli.report import show_left_out, show_tables, write_pages, write_tables
+        from mario.lab.anonymous import ask, without_paths
+        from mario.lab.runs import other_data
+        from mario.lab.studies.collect import collect_all
+        from mario.lab.studies.plan import with_earlier
+        from mario.lab.studies.plan_files import read_plans, write_plan
+        from mario.report.pictures import check_shown
 
     console = Console()
     out = out or (QUICK if quick else FULL)

@@ -43,6 +43,7 @@ class DatasetCard:
         graphs: the number of graphs of a set.
         cached: size in bytes of data that is generated into the user's cache on first use.
         folder: for a dataset of your own, the folder that holds its ``graph.toml``.
+        class_names: the name of each class, by its number; empty if the source names none.
         usual_shift: the default shift; empty for ``"concept"`` if the dataset has it, otherwise its first shift.
     """
 
@@ -68,6 +69,7 @@ class DatasetCard:
     cached: int = 0
     folder: str = ""
     usual_shift: str = ""
+    class_names: tuple[str, ...] = ()
 
     @property
     def identity(self) -> str:

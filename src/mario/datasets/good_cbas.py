@@ -82,6 +82,7 @@ class GOODCBAS(Dataset):
         domains=("color",),
         source="generated (Ying et al., NeurIPS 2019; Gui et al., NeurIPS 2022)",
         license="none needed",
+        class_names=("random graph", "middle", "bottom", "roof"),
         notes=("The graph is fixed; split_seed draws the split and the colors.",),
     )
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -28,7 +29,7 @@ FILE = "map.npz"
 MOST = 4
 """Rows of a case that are mapped in a study that is not a figure of the paper."""
 
-_FORM = 1  # of the file; a cache of another form is replaced
+_FORM = 2  # of the file; a cache of another form is replaced
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,7 @@ class MapData:
     ``split`` is the index of the node's set in :data:`mario.evaluation.SETS`. ``counts`` and ``correct`` have a row per
     set and a column per class, for all nodes and not only those on the map: how many there are, and how many of them
     the linear probe (or a supervised method's own head) predicts correctly. Nodes that are in no set do not count.
+    Names of classes and domains, by their numbers, are those of the graph or the dataset; empty if they have none.
     """
 
     node: np.ndarray
@@ -49,6 +51,8 @@ class MapData:
     counts: np.ndarray
     correct: np.ndarray
     unit: str
+    class_names: tuple[str, ...] = ()
+    domain_names: tuple[str, ...] = ()
 
     @property
     def ood(self) -> np.ndarray:
@@ -104,11 +108,23 @@ def mapped_runs(plan: Plan, case: CollectedCase) -> dict[str, Path]:
             if (draw == common[0][0]) == of_common:
                 first.setdefault(label, Path(folder))
     labels = [label for label in dict.fromkeys([*(job.label for job in case.planned.jobs), *first]) if label in first]
-    if not plan.paper:
-        wanted = (plan.subject, plan.reference, "random-init")
-        kept = sorted(labels, key=lambda label: wanted.index(label) if label in wanted else len(wanted))[:MOST]
-        labels = [label for label in labels if label in kept]
-    return {label: first[label] for label in labels}
+    kept = _kept(plan, labels)
+    return {label: first[label] for label in labels if label in kept}
+
+
+def not_mapped(plan: Plan, case: CollectedCase) -> list[str]:
+    """The rows of a case that have a run but no map, as the study is not a figure of the paper and has many rows."""
+    labels = list(dict.fromkeys(case.frame.dropna(subset=["folder"])["label"]))
+    planned = [job.label for job in case.planned.jobs]
+    labels = [label for label in dict.fromkeys([*planned, *labels]) if label in labels]
+    return [label for label in labels if label not in _kept(plan, labels)]
+
+
+def _kept(plan: Plan, labels: Sequence[str]) -> Sequence[str]:
+    if plan.paper:
+        return labels
+    wanted = (plan.subject, plan.reference, "random-init")
+    return sorted(labels, key=lambda label: wanted.index(label) if label in wanted else len(wanted))[:MOST]
 
 
 def _write(found: MapData, key: str, name: str) -> None:
@@ -122,8 +138,9 @@ def _read(path: Path, key: str) -> MapData | None:
         with open_file(path) as file, np.load(file, allow_pickle=False) as kept:
             if str(kept["key"]) != key:
                 return None
-            arrays = {name: kept[name] for name in kept.files if name not in ("key", "unit")}
-            return MapData(unit=str(kept["unit"]), **arrays)
+            names: dict[str, Any] = {name: tuple(map(str, kept[name])) for name in ("class_names", "domain_names")}
+            arrays = {name: kept[name] for name in kept.files if name not in ("key", "unit", *names)}
+            return MapData(unit=str(kept["unit"]), **names, **arrays)
     except Exception:  # numpy, zipfile and zlib each have their own errors
         return None  # absent, incomplete, or not ours: it is replaced
 
@@ -186,7 +203,17 @@ def _make(folder: Path, root: Path | None, max_nodes: int) -> MapData:
         counts=count(known),
         correct=count(right),
         unit="graph" if "batch" in data else "node",
+        class_names=_names(data.get("class_names") or spec.case.card.class_names, classes),
+        domain_names=_names(data.get("domain_names") or spec.case.card.parts, None if domain is None else domain),
     )
+
+
+def _names(known: Sequence[Any], of: "int | torch.Tensor | None") -> tuple[str, ...]:
+    """Names of classes or domains, if there is one for each number."""
+    if of is None:
+        return ()
+    count = of if isinstance(of, int) else int(of.max()) + 1
+    return tuple(map(str, known)) if len(known) == count else ()
 
 
 def _whole(values: np.ndarray) -> np.ndarray:

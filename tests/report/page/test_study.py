@@ -152,3 +152,21 @@ def test_a_registered_study_begins_with_its_outcome() -> None:
     whole = registered_study(even(0.1))
     html = render("study", study=study_part(whole, Path("pictures"), None, [], maps=False, page=[whole]))
     assert html.index("10.10 points above GRACE") < html.index("The registered comparisons") < html.index("<h3>Table")
+
+
+def test_settings_that_differ_between_rows_are_said() -> None:
+    made = collected({"good-cbas-concept": {"mario": [0.5], "grace": [0.6], "random-init": [0.4]}})
+    each = {"mario": {"lr": 0.1, "batch_norm": True}, "grace": {"lr": 0.01, "batch_norm": False, "tau": 0.5}}
+
+    facts = facts_of(changed(made, lambda job, _: {"settings": {"hidden_channels": 8, **each.get(job.label, {})}}))
+    assert facts["Settings that differ between rows"] == "batch_norm on, but off for grace. lr 0.1, but 0.01 for grace"
+    assert facts_of(made)["Settings that differ between rows"] == ""
+
+
+def test_rows_without_a_map_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = ["a", "b", "c", "random-init", "grace", "mario"]
+    made = collected({"good-cbas-concept": {label: [0.5] for label in labels}}, plan={"show": ("table", "map")})
+    made = changed(made, lambda job, _: {"folder": Path("runs") / job.label})
+    html = section(replace(made, plan=replace(made.plan, paper="")), [], monkeypatch)
+    assert "no map of b, c on good-cbas-concept: at most 4 rows of a case are mapped" in html
+    assert "at its last checkpoint. The table has means over runs at the checkpoints that validation chose" in html

@@ -87,6 +87,8 @@ def map_group(
         "case": case,
         "unit": first.unit,
         "domain_name": domain_name or "domain",
+        "class_names": list(first.class_names),
+        "domain_names": list(first.domain_names),
         "node": first.node.tolist(),
         "y": first.y.tolist(),
         "domain": first.domain.tolist(),

@@ -29,6 +29,10 @@ function cross(c, x, y, r, turn) {
   polygon(c, corners.map(([a, b]) => [x + a * cos - b * sin, y + a * sin + b * cos]));
 }
 
+// A class or a domain in words: its name if it has one, else its number.
+const className = (group, value) => group.class_names[value] ?? `class ${value}`;
+const domainName = (group, value) => group.domain_names[value] ?? `${group.domain_name} ${value}`;
+
 const MOST_KINDS = 16; // categories with their own mark; the smaller ones are gray
 
 // The kind of each node, and how a kind looks. Errors depend on the method, everything else on the node.
@@ -59,7 +63,7 @@ function kindsOf(group, one, by) {
   const largest = [...sorted].sort((a, b) => counts.get(b) - counts.get(a)).slice(0, MOST_KINDS).sort((a, b) => a - b);
   const rank = new Map(largest.map((value, i) => [value, i]));
   const n = data.look.colors.length, m = data.look.markers.length;
-  const kinds = largest.map((value, i) => mark(`${word} ${value}`, data.look.colors[i % n], data.look.markers[(i + Math.floor(i / n)) % m], 1));
+  const kinds = largest.map((value, i) => mark(by === "class" ? className(group, value) : domainName(group, value), data.look.colors[i % n], data.look.markers[(i + Math.floor(i / n)) % m], 1));
   if (sorted.length > largest.length) kinds.push(mark(`${sorted.length - largest.length} smaller`, data.look.gray, "o", 0.4));
   return { of: values.map((value) => (rank.has(value) ? rank.get(value) : largest.length)), kinds };
 }
@@ -339,12 +343,12 @@ class EmbeddingMap {
 
   facts() {
     const { group, node } = this;
-    return [`${group.unit} ${group.node[node]}`, `class ${group.y[node]}`, `${group.domain_name} ${group.domain[node]}`, data.sets[group.split[node]].name];
+    return [`${group.unit} ${group.node[node]}`, className(group, group.y[node]), domainName(group, group.domain[node]), data.sets[group.split[node]].name];
   }
 
   predicted(one) {
     const { node } = this;
-    return `class ${one.prediction[node]}, ${one.prediction[node] === this.group.y[node] ? "right" : "wrong"}`;
+    return `${className(this.group, one.prediction[node])}, ${one.prediction[node] === this.group.y[node] ? "right" : "wrong"}`;
   }
 
   drawLegend() {
@@ -442,7 +446,7 @@ class EmbeddingMap {
   // The tip is on the panel under the pointer; every other panel has its prediction above it.
   tell(panel) {
     const { tip, said, one } = panel;
-    said.textContent = this.node < 0 ? "" : `predicted ${this.predicted(one)}`;
+    said.textContent = this.node < 0 ? "last checkpoint" : `predicted ${this.predicted(one)}`;
     tip.hidden = panel !== this.active || this.node < 0;
     if (tip.hidden) return;
     const lines = [...this.facts(), `predicted ${this.predicted(one)}`];

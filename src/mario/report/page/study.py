@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from mario.errors import MarioError
 from mario.evaluation import SETS
 from mario.lab.studies.collect import Collected, CollectedCase
 from mario.lab.studies.plan import Plan
+from mario.methods import Method
 from mario.report import maps as run_maps
 from mario.report.maps import MapData
 from mario.report.numbers import counted
@@ -137,6 +138,7 @@ def facts_of(study: Collected) -> dict[str, str]:
     return {
         "Datasets": ", ".join(case.name for case in study.cases),
         "Schedule": _alike(study.cases, _schedule),
+        "Settings that differ between rows": _alike(study.cases, _unequal),
         "Split seeds and seeds": _alike(study.cases, _seeds),
         "Runs": state_of(study) + took,
     }
@@ -163,6 +165,31 @@ def _schedule(case: CollectedCase) -> str:
     if trained.empty:
         return ""
     return f"{values(trained['steps'])} optimizer steps, evaluated at {values(trained['checkpoints'])} checkpoints"
+
+
+def _unequal(case: CollectedCase) -> str:
+    """The settings of every method, such as the learning rate, in which trained rows differ: what is not the method."""
+    first: dict[str, Mapping[str, Any]] = {}
+    for label, method, settings in zip(*(case.frame[name] for name in ("label", "method", "settings")), strict=True):
+        if method not in CONTROLS:
+            first.setdefault(label, settings)
+    parts = []
+    for name in (one.name for one in fields(Method)):
+        values_of: dict[str, list[str]] = {}
+        for label, settings in first.items():
+            if name in settings:
+                values_of.setdefault(_setting(settings[name]), []).append(label)
+        if len(values_of) > 1:
+            each = sorted(values_of.items(), key=lambda item: -len(item[1]))
+            rest = "; ".join(f"{value} for {', '.join(labels)}" for value, labels in each[1:])
+            parts.append(f"{name} {each[0][0]}, but {rest}")
+    return ". ".join(parts)
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _seeds(case: CollectedCase) -> str:
@@ -208,6 +235,8 @@ def _maps(plan: Plan, case: CollectedCase, root: Path | None, complain: Callable
             found[label] = run_maps.map_of(folder, root)
         except MarioError as error:
             complain(f"no map of {label} on {case.name}: {error}")
+    if more := run_maps.not_mapped(plan, case):
+        complain(f"no map of {', '.join(more)} on {case.name}: at most {run_maps.MOST} rows of a case are mapped")
     if not found:
         return {}
     # Side by side they share nodes, classes, domains and sets: those of the split that most rows have.
@@ -226,14 +255,16 @@ def _shown_map(place: int, case: str, maps: Mapping[str, MapData], pictures: lis
     first = next(iter(maps.values()))
     part = f"{len(first.node):,} of " if first.total > len(first.node) else ""
     words = (
-        f"{part}{first.total:,} {first.unit}s, the first run of each method, its last checkpoint. t-SNE keeps near "
+        f"{part}{first.total:,} {first.unit}s, one run of each row at its last checkpoint. The table has means over "
+        "runs at the checkpoints that validation chose, so its scores differ from those of this map. t-SNE keeps near "
         "neighbors near; the sizes of clusters and the distances between them mean nothing."
     )
     names = {series.key: series.label for series in SERIES}
     sets = [(i, names[key], int(first.counts[i].sum())) for i, key in enumerate(SETS) if first.counts[i].sum()]
     accuracy = Table(
         name="accuracy",
-        title=f"{case}: {first.unit}s whose class is predicted correctly, percent of all in the set",
+        title=f"{case}: {first.unit}s whose class is predicted correctly by one run at its last checkpoint, "
+        "percent of all in the set",
         columns=(
             TableColumn(head="method", names=True),
             *(TableColumn(head=name, unit=f"{n:,} {first.unit}s") for _, name, n in sets),
@@ -248,12 +279,21 @@ def _shown_map(place: int, case: str, maps: Mapping[str, MapData], pictures: lis
         title=f"{case}: {first.unit}s of each class in each set",
         columns=(TableColumn(head="class", names=True), *(TableColumn(head=name) for _, name, _ in sets)),
         lines=tuple(
-            Line(cells=(Cell(text=f"class {k}"), *(Cell(text=f"{int(first.counts[i, k]):,}") for i, _, _ in sets)))
+            Line(
+                cells=(
+                    Cell(text=_class_name(first, k)),
+                    *(Cell(text=f"{int(first.counts[i, k]):,}") for i, _, _ in sets),
+                )
+            )
             for k in range(first.counts.shape[1])
         ),
         style="",
     )
     return ShownMap(place, case, words, accuracy, sizes, pictures)
+
+
+def _class_name(found: MapData, k: int) -> str:
+    return found.class_names[k] if found.class_names else f"class {k}"
 
 
 def _percent(found: MapData, i: int) -> Cell:
