@@ -144,8 +144,8 @@ class TestOptimumOfBlocks:
         monkeypatch.setattr(optimum, "PRODUCTS", 0)
         z, y = problem(3)
         blocks = BlockMatrix({"x": Block(z["x"].to_sparse_csr()), "graph": Block(z["graph"])})
-        dense, written = Block.dense, []
-        monkeypatch.setattr(Block, "dense", lambda block, *a: written.append(block.is_sparse) or dense(block, *a))
+        write, written = Block.write, []
+        monkeypatch.setattr(Block, "write", lambda block, out: written.append(block.is_sparse) or write(block, out))
         logistic_optimum(blocks, y, 3, l2=0.01)
         assert written
         assert not any(written)

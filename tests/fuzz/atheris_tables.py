@@ -10,26 +10,26 @@ import sys
 import warnings
 from pathlib import Path
 
-import atheris  # type: ignore[import-not-found,unused-ignore]
-
-with atheris.instrument_imports(include=["mario.graphs.tables", "mario.untrusted", "networkx.readwrite", "scipy.io"]):
-    from fuzz.tables import build, sound
-
-NAMES = sorted(sound())
-
-
-def one_input(content: bytes) -> None:
-    """Read one file."""
-    if content:
-        build(NAMES[content[0] % len(NAMES)], content[1:])
+READERS = ["mario.graphs.tables", "mario.untrusted", "networkx.readwrite", "scipy.io"]
 
 
 def main() -> None:
     """Run until the time is over, or an input fails."""
+    import atheris  # type: ignore[import-not-found,unused-ignore]
+
+    with atheris.instrument_imports(include=READERS):
+        from fuzz.tables import build, sound
+
+    names = sorted(sound())
+
+    def one_input(content: bytes) -> None:
+        if content:
+            build(names[content[0] % len(names)], content[1:])
+
     corpus = next((Path(word) for word in sys.argv[1:] if not word.startswith("-")), None)
     if corpus is not None and not corpus.exists():
         corpus.mkdir(parents=True)
-        for number, name in enumerate(NAMES):
+        for number, name in enumerate(names):
             (corpus / name).write_bytes(bytes([number]) + sound()[name])
     warnings.simplefilter("ignore")
     atheris.Setup(sys.argv, one_input)

@@ -115,7 +115,7 @@ def read_graph(data: Data) -> None:
 def read_dataset(home: Path) -> None:
     folder = home / "mine"
     dataset = find(str(folder))
-    assert dataset.path.is_relative_to(folder.resolve())  # type: ignore[attr-defined]
+    assert dataset.graph_card.path.is_relative_to(folder.resolve())  # type: ignore[attr-defined]
     data = load_dataset(folder)
     check_graph(data)
 

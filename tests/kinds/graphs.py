@@ -235,7 +235,6 @@ VALUES: dict[str, Callable[[], Any]] = {
 }
 BEFORE_SPLIT = [name for name in VALUES if "num_classes" not in name]
 VALUES |= {
-    "a labeled mask without a label": changed(y=torch.tensor([-1, 1] + [0] * 6)),
     "a mask of numbers": changed(train_mask=mask(0).long()),
     "a mask of floats": changed(train_mask=mask(0).float()),
     "a mask of indices": changed(train_mask=torch.tensor([0, 1])),

@@ -201,7 +201,6 @@ def _saving() -> Iterator[Kind]:
         yield refused(
             f"save_dataset of a bare graph with {fault}", lambda f=facts: load_dataset(save_dataset(bare, "mine", **f))
         )
-    yield refused("save_dataset without labels", lambda: save_dataset(sound(y=None, num_classes=None), "mine"))
     yield refused("save_dataset with a metric that is a number", lambda: save_dataset(sound(metric=3), "mine"))
     yield refused(
         "save_dataset where one is", lambda: (save_dataset(sound(), "mine"), save_dataset(sound(), "mine"))[1]

@@ -14,6 +14,7 @@ from mario.files import check_path
 from mario.graphs.card import CARD_FILE, GraphCard, check_card, read_card, write_card
 from mario.graphs.declared import DeclaredSplit
 from mario.graphs.rules import SHIFTS, SplitRule
+from mario.untrusted import safe_name
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -189,6 +190,10 @@ def save_dataset(
     for names in (domains, shifts):
         if names is not None and not isinstance(names, str | list | tuple):
             raise MarioError(f"domains and shifts must be names, or lists of names, got {names!r}")
+    if not isinstance(what, str):
+        raise MarioError(f"what must be a line that describes the data, got {what!r}")
+    if name is not None:
+        safe_name(name, "name")
     if (home / CARD_FILE).exists():
         raise MarioError(f"{home} already holds a dataset; give a new folder, as results refer to the old one by path")
     check_graph(data)
