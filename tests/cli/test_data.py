@@ -17,6 +17,7 @@ from mario.errors import MarioError
 def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARIO_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("MARIO_DATA", raising=False)
+    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 def run(*arguments: object) -> Result:
