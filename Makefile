@@ -36,7 +36,7 @@ fuzz: .venv/.dev ## try random graphs, settings, files and command lines for MIN
 
 integration: .venv/.integration ## run the tests that need a server or a browser, installing what they need (as root)
 	@tests/integration/install.sh
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist loadfile tests/integration
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n $$(($(JOBS) + 1)) --dist loadfile tests/integration # many wait for servers
 
 faults: .venv/.integration ## kill a run, and fail its disk, at every system call that changes its folder (half an hour)
 	@tests/integration/install.sh

@@ -132,7 +132,7 @@ def test_web_pages_of_a_new_university(binaries: Path, tmp_path: Path, mario_dat
     newcomer = Newcomer(tmp_path, binaries)
     newcomer.does("mario graph build --nodes nodes.csv --edges edges.csv -o web")
     newcomer.does("mario graph build --nodes next_nodes.csv --edges next_edges.csv --like web -o texas")
-    newcomer.does("mario fit web -o model --budget 2m")
+    newcomer.does("mario fit web -o model --budget 1m")
     newcomer.does("mario embed model texas -o z.tsv")
     newcomer.does("mario predict model texas -o predictions.csv")
     newcomer.does("mario audit web texas -o audit.html --only-shifts")
@@ -149,7 +149,7 @@ def test_pages_of_facebook_from_tables_as_they_were_published(binaries: Path, tm
     tables = mario_data / "tables" / "facebook-pages"
     nodes = f"--nodes {tables / 'target.csv'} --nodes {tables / 'features.json'}"
     newcomer.does(f"mario graph build {nodes} --edges {tables / 'edges.csv'} --label page_type -o pages")
-    newcomer.does("mario fit pages -o model --budget 2m --set method=random-init")
+    newcomer.does("mario fit pages -o model --budget 30s")
     newcomer.does("mario predict model pages -o predictions.csv")
     assert [row["id"] for row in rows(tmp_path / "predictions.csv")] == [
         row["id"] for row in rows(tables / "target.csv")
