@@ -3,8 +3,8 @@
     python -m venv --system-site-packages /tmp/atheris && /tmp/atheris/bin/pip install --no-deps atheris
     PYTHONPATH=src:tests /tmp/atheris/bin/python tests/fuzz/atheris_tables.py .fuzz/tables -max_total_time=3600
 
-The first byte of an input says which file it is. The folder of inputs is made from sound files, and grows. Those of earlier
-runs are in ``tests/fuzz/tables-corpus``: name it after that folder.
+The first byte of an input says which file it is. The folder of inputs is made from sound files, and grows.
+Those of earlier runs are in ``tests/fuzz/tables-corpus``: name it after that folder.
 """
 
 import sys
