@@ -61,7 +61,10 @@ def read_source(
     Args:
         given: A dataset's name, the folder of a graph, or a graph itself.
         domain: The attribute that says a node's domain.
-        shift, setting, split_seed, root: As in :func:`mario.load_dataset`; not for a ``Data``.
+        shift: As in :func:`mario.load_dataset`, like the next three; not for a ``Data``.
+        setting: ``transductive`` or ``inductive``.
+        split_seed: Of the split.
+        root: A folder of raw files.
         seed: Of the labels that are held out where no split says which.
     """
     if isinstance(given, Data):

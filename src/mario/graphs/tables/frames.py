@@ -46,7 +46,8 @@ def from_dataframe(
         edges: One row per edge.
         id: The column of ``nodes`` with the ids. Default: found by name, as all roles are; a named index of pandas is a
             column.
-        source, target: The columns of ``edges`` with the ids of its ends.
+        source: The column of ``edges`` with the ids of where an edge begins.
+        target: The column of ``edges`` with the ids of where it ends.
         label: The column with the classes.
         domain: The columns with groups of nodes that may differ.
         time: The column with dates or numbers.
