@@ -28,8 +28,8 @@ setup: .venv/.dev ## create .venv with the package and the tools for test, lint 
 demo: .venv/.runtime ## train ERM, GRACE, MARIO and the controls on a shifting graph, write a page that shows them
 	@$(PY) -m mario demo
 
-test: .venv/.dev ## run the tests in JOBS processes (2); MARIO_DATA=FOLDER adds those on real data
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist worksteal
+test: .venv/.dev ## run the tests in JOBS + 1 processes (3); MARIO_DATA=FOLDER adds those on real data
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n $$(($(JOBS) + 1)) --dist worksteal # some wait for other processes
 
 fuzz: .venv/.dev ## try random graphs, settings, files and command lines for MINUTES (60); .fuzz keeps what fails
 	@OMP_NUM_THREADS=1 $(PY) tests/fuzz/long.py $(MINUTES)
